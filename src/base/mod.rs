@@ -1,0 +1,36 @@
+//! What every room needs and what knows no other room: sets of ranks, sizes
+//! with units, release numbers, times, errors.
+
+mod ranks;
+mod release;
+mod stamp;
+mod units;
+
+pub use ranks::RankSet;
+pub use release::{Release, ReleaseRange};
+pub use stamp::Stamp;
+pub use units::{bytes_text, parse_bytes};
+
+/// What can go wrong for good; everything that can be lived with is a
+/// problem in the report instead (see the `report` room).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No path could be read and nothing stood on standard input.
+    #[error("{0}")]
+    NoInput(String),
+    /// A rule or message file is wrong; the text names file, place and reason.
+    #[error("{0}")]
+    Knowledge(String),
+    /// Reading or writing failed in a way that leaves nothing to report.
+    #[error("{path}: {source}")]
+    Io {
+        /// The path as the user gave it.
+        path: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
+
+/// Result with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

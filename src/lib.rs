@@ -1,0 +1,14 @@
+//! ncclcheck reads what a distributed GPU job left behind and says what
+//! happened first, where, why and what to change.
+
+pub mod base;
+pub mod catalogue;
+pub mod cli;
+pub mod dump;
+pub mod input;
+pub mod job;
+pub mod knowledge;
+pub mod report;
+pub mod rules;
+pub mod text;
+pub mod verdict;
