@@ -5,6 +5,7 @@ pub mod base;
 pub mod catalogue;
 pub mod cli;
 pub mod dump;
+pub mod engine;
 pub mod input;
 pub mod job;
 pub mod knowledge;
