@@ -1,0 +1,84 @@
+//! Which trace speaks for a rank when there are several, which ranks there
+//! are at all, and what is odd about the set: two runs mixed, two versions.
+
+use std::collections::BTreeMap;
+
+use super::trace::{Record, Trace};
+use crate::base::RankSet;
+
+/// Traces that end this much earlier than the others are of another run.
+const OTHER_RUN_NS: i64 = 6 * 3600 * 1_000_000_000;
+
+fn newest(trace: &Trace) -> i64 {
+    trace.records.iter().map(|r: &Record| r.created).max().unwrap_or(0)
+}
+
+/// One trace a rank, sorted by rank, and what had to be left out or is odd.
+pub(super) fn choose(all: &[Trace]) -> (Vec<&Trace>, Vec<String>) {
+    let mut by_rank: BTreeMap<u32, Vec<&Trace>> = BTreeMap::new();
+    for trace in all {
+        by_rank.entry(trace.rank).or_default().push(trace);
+    }
+    let mut problems = Vec::new();
+    let mut chosen = Vec::new();
+    for (rank, mut list) in by_rank {
+        // The newest, then the fullest; the name decides between equals.
+        list.sort_by(|a, b| {
+            let key = |t: &Trace| (newest(t), !t.cut, t.records.len(), t.groups.len());
+            key(b).cmp(&key(a)).then_with(|| a.source.cmp(&b.source))
+        });
+        if list.len() > 1 {
+            let left: Vec<&str> = list[1..].iter().map(|t| t.source.as_str()).collect();
+            problems.push(format!(
+                "{} dumps of rank {rank}: {} is taken, left out: {}",
+                list.len(),
+                list[0].source,
+                left.join(", ")
+            ));
+        }
+        chosen.push(list[0]);
+    }
+    oddities(&chosen, &mut problems);
+    (chosen, problems)
+}
+
+fn oddities(traces: &[&Trace], problems: &mut Vec<String>) {
+    let mut versions: BTreeMap<&str, RankSet> = BTreeMap::new();
+    for trace in traces {
+        versions.entry(trace.version.as_str()).or_default().insert(trace.rank);
+    }
+    if versions.len() > 1 {
+        let parts: Vec<String> = versions
+            .iter()
+            .map(|(v, ranks)| format!("{} on {ranks}", if v.is_empty() { "none" } else { v }))
+            .collect();
+        problems.push(format!("dumps of different format versions: {}", parts.join("; ")));
+    }
+    let cut: RankSet = traces.iter().filter(|t| t.cut).map(|t| t.rank).collect();
+    if !cut.is_empty() {
+        problems.push(format!("cut or damaged dumps, read as far as they go: ranks {cut}"));
+    }
+    let last = traces.iter().map(|t| newest(t)).max().unwrap_or(0);
+    let old = |t: &&&Trace| newest(t) > 0 && last - newest(t) > OTHER_RUN_NS;
+    let old: RankSet = traces.iter().filter(old).map(|t| t.rank).collect();
+    if !old.is_empty() {
+        problems.push(format!("the dumps of ranks {old} end hours before the others: of another run?"));
+    }
+}
+
+/// All ranks that exist: those that were read, those that groups name, and
+/// those between, since ranks have no gaps.
+pub(super) fn world(traces: &[&Trace], absent: &RankSet) -> RankSet {
+    let mut world = absent.clone();
+    for trace in traces {
+        world.insert(trace.rank);
+        world.extend(&trace.world);
+        trace.groups.iter().for_each(|g| world.extend(&g.ranks));
+    }
+    let top = traces.last().map_or(0, |t| t.rank);
+    // A number that is far off is no rank but something else in a file's name.
+    if (top as usize) < traces.len() * 4 + 16 {
+        world.insert_range(0, top);
+    }
+    world
+}
