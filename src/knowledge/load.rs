@@ -164,11 +164,14 @@ impl Knowledge {
         (all, faults)
     }
 
+    /// Adds files; what has the same id as something known before replaces it.
     fn take(&mut self, files: Files, faults: &mut Vec<Fault>) {
+        let before = std::mem::take(&mut self.messages);
+        let mut here = BTreeMap::new();
         for (name, text) in files.0 {
             if name.starts_with("messages/") {
                 if let Some(file) = parse::<MessageFile>(&name, &text, faults) {
-                    self.take_messages(file.message, &name, faults);
+                    self.take_messages(file.message, &name, &mut here, faults);
                 }
             } else if name.starts_with("tables/") {
                 if let Some(file) = parse::<CodeFile>(&name, &text, faults) {
@@ -194,23 +197,34 @@ impl Knowledge {
                 self.rules.push((rule, name));
             }
         }
+        self.messages.extend(before.into_iter().filter(|(m, _)| !here.contains_key(&m.id)));
         self.messages.sort_by(|a, b| a.0.id.cmp(&b.0.id));
         self.rules.sort_by(|a, b| a.0.id.cmp(&b.0.id));
     }
 
-    fn take_messages(&mut self, messages: Vec<Message>, name: &str, faults: &mut Vec<Fault>) {
+    fn take_messages(
+        &mut self,
+        messages: Vec<Message>,
+        name: &str,
+        here: &mut BTreeMap<String, usize>,
+        faults: &mut Vec<Fault>,
+    ) {
         for message in messages {
-            if let Some(at) = self.messages.iter().position(|(m, _)| m.id == message.id) {
-                if self.messages[at].1 == name {
-                    faults.push(Fault {
-                        file: name.into(),
-                        line: None,
-                        what: format!("message {} stands here twice", message.id),
-                    });
+            match here.get(&message.id) {
+                Some(&at) if self.messages[at].1 == name => faults.push(Fault {
+                    file: name.into(),
+                    line: None,
+                    what: format!("message {} stands here twice", message.id),
+                }),
+                Some(&at) => {
+                    let what = format!("message {} stands in {} too", message.id, self.messages[at].1);
+                    faults.push(Fault { file: name.into(), line: None, what });
                 }
-                self.messages.remove(at);
+                None => {
+                    here.insert(message.id.clone(), self.messages.len());
+                    self.messages.push((message, name.into()));
+                }
             }
-            self.messages.push((message, name.into()));
         }
     }
 

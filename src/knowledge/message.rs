@@ -116,8 +116,7 @@ impl OneOrMany {
     }
 }
 
-/// How strongly something speaks for a cause.
-pub use super::rule::Strength;
+use super::rule::Strength;
 
 /// A message as it stands in its file.
 #[derive(Debug, Clone, Deserialize)]
@@ -189,6 +188,9 @@ pub struct Form {
     pub fields_in: Vec<String>,
     /// Regular expression on the text.
     pub pattern: Option<String>,
+    /// Expressions that add fields from lines of the same speaker near by (eight lines before and after).
+    #[serde(default)]
+    pub near: Vec<String>,
     /// Lines that this form must take.
     sample: Option<OneOrMany>,
     /// What the first sample's fields must be.

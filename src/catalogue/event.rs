@@ -1,0 +1,115 @@
+//! The event: one line (or one message of several lines) that is understood.
+
+use super::{FieldId, MessageId};
+use crate::base::Stamp;
+use crate::text::Who;
+
+/// How a message was recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Via {
+    /// At its own door.
+    Line,
+    /// An NCCL text whose header was lost.
+    Bare,
+    /// Behind torch's `Last error:`: the latest WARN of the process, maybe an old one.
+    LastError,
+    /// From a whole document (Flight Recorder, error file).
+    Document,
+}
+
+/// One thing that a source says.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Message.
+    pub message: MessageId,
+    /// Wording, from 0.
+    pub form: u8,
+    /// How recognised.
+    pub via: Via,
+    /// Physical line in its source, from 1.
+    pub line: u64,
+    /// Order within the line.
+    pub sub: u32,
+    /// Index into the source's speakers.
+    pub speaker: u32,
+    /// Device that NCCL printed.
+    pub dev: Option<i32>,
+    /// Time that the line gives.
+    pub time: Option<Stamp>,
+    /// Fields.
+    pub fields: Vec<(FieldId, Box<str>)>,
+    /// The line as it stands there, at most 4 KiB round the match.
+    pub text: Box<str>,
+    /// Whether the text was cut.
+    pub cut: bool,
+    /// Lines that this stands for.
+    pub count: u64,
+    /// The last of them.
+    pub last_line: u64,
+}
+
+impl Event {
+    /// A field's text.
+    #[must_use]
+    pub fn field(&self, id: FieldId) -> Option<&str> {
+        self.fields.iter().find(|f| f.0 == id).map(|f| &*f.1)
+    }
+
+    /// About what it takes in memory.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        160 + self.text.len() + self.fields.iter().map(|f| 24 + f.1.len()).sum::<usize>()
+    }
+}
+
+/// A line quoted.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// Physical line from 1 (in a block: from 0).
+    pub line: u64,
+    /// Text, cut.
+    pub text: Box<str>,
+    /// Time that it gives.
+    pub time: Option<Stamp>,
+}
+
+/// What a speaker of a source said.
+#[derive(Debug, Clone)]
+pub struct Speaker {
+    /// Who.
+    pub who: Who,
+    /// Lines, exact.
+    pub count: u64,
+    /// First line.
+    pub first: Option<Said>,
+    /// Last four, oldest first.
+    pub last: Vec<Said>,
+}
+
+/// Lines of a bulk message by one speaker.
+#[derive(Debug, Clone)]
+pub struct BulkCount {
+    /// Message.
+    pub message: MessageId,
+    /// Speaker.
+    pub speaker: u32,
+    /// Exact count.
+    pub count: u64,
+    /// Last one.
+    pub last: Said,
+}
+
+/// What one block gives. Line numbers count from the block's first line (0).
+#[derive(Debug, Default)]
+pub struct Yield {
+    /// Who spoke.
+    pub speakers: Vec<Speaker>,
+    /// What was understood, in order of lines. Lines before the block are negative in `i64`.
+    pub events: Vec<Event>,
+    /// Bulk lines.
+    pub bulk: Vec<BulkCount>,
+    /// Line ends.
+    pub ends: u64,
+    /// Text after the last line end.
+    pub tail: bool,
+}
