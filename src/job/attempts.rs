@@ -1,0 +1,139 @@
+//! Runs: what is cut is lives, not lines. A new run begins where a launcher
+//! says that it restarts, or where one that has started already starts again
+//! after something had ended. Eight ranks' logs behind one another are one run.
+
+use super::names::witness;
+use super::{Job, slot_of};
+use crate::catalogue::Catalogue;
+use crate::knowledge::{Kind, Role};
+use rustc_hash::FxHashSet;
+
+/// One run.
+#[derive(Debug, Clone, Default)]
+pub struct Attempt {
+    /// Sources and lines at which it begins and ends, for people.
+    pub first: String,
+    /// See `first`.
+    pub last: String,
+}
+
+/// Numbers the runs and sets the one that is diagnosed.
+pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>) {
+    let mut most = 0u16;
+    let mut named = false;
+    let mut by_source: Vec<u16> = Vec::new();
+    for (s, source) in job.sources.iter().enumerate() {
+        let mut state = Life::default();
+        let base = witness(&source.name).attempt.unwrap_or(0).min(1000) as u16;
+        named |= base > 0;
+        let mut n = base;
+        let range = job.events.partition_point(|p| (p.source as usize) < s)
+            ..job.events.partition_point(|p| p.source as usize <= s);
+        for at in range {
+            let placed = &job.events[at];
+            let event = &source.events[placed.event as usize];
+            let entry = &catalogue.messages[usize::from(event.message)];
+            let again = match entry.kind {
+                Kind::Restarts => state.restart(event.line),
+                Kind::JobStarts => {
+                    let job_id = slot_of(catalogue, event, "job").unwrap_or("");
+                    state.starts(format!("{}\u{0}{job_id}\u{0}{:?}", entry.id, placed.process))
+                }
+                Kind::Comm if slot_of(catalogue, event, "phase") == Some("start") => {
+                    state.process_starts(placed.rank, placed.process, event)
+                }
+                _ => false,
+            };
+            if again {
+                n = n.saturating_add(1);
+                state.reset();
+                if entry.kind == Kind::JobStarts {
+                    let job_id = slot_of(catalogue, event, "job").unwrap_or("");
+                    state.starts(format!("{}\u{0}{job_id}\u{0}{:?}", entry.id, placed.process));
+                }
+            }
+            if matches!(entry.kind, Kind::Ends | Kind::Cancelled | Kind::EndsWell)
+                || (entry.kind == Kind::Exception && entry.role != Role::Harmless)
+            {
+                state.ended = true;
+            }
+            job.events[at].attempt = n;
+        }
+        most = most.max(n);
+        by_source.push(n);
+    }
+    // A source that tells of one run only, beside one that tells of several, is taken to be of the last.
+    if most > 0 && !named {
+        for p in &mut job.events {
+            if by_source[p.source as usize] == 0 {
+                p.attempt = most;
+            }
+        }
+    }
+    let last = job.events.iter().map(|p| p.attempt).max().unwrap_or(0);
+    job.attempts = (0..=last).map(|n| describe(job, n)).collect();
+    job.current = wanted.map_or(last, |w| (w.saturating_sub(1) as u16).min(last));
+}
+
+#[derive(Default)]
+struct Life {
+    ended: bool,
+    started: FxHashSet<String>,
+    ranks: FxHashSet<(u32, u32)>,
+    restarted: u64,
+}
+
+impl Life {
+    /// A launcher that says it twice, or on every node, says it once.
+    fn restart(&mut self, line: u64) -> bool {
+        let again = self.restarted == 0 || line > self.restarted + 5;
+        self.restarted = line;
+        again
+    }
+
+    fn starts(&mut self, who: String) -> bool {
+        let seen = !self.started.insert(who);
+        seen && self.ended
+    }
+
+    /// The same rank in a process of another id, after something had ended.
+    fn process_starts(
+        &mut self,
+        rank: Option<u32>,
+        process: Option<u32>,
+        event: &crate::catalogue::Event,
+    ) -> bool {
+        let Some(rank) = rank else { return false };
+        let pid = pid_in(&event.text).unwrap_or_else(|| process.unwrap_or(0));
+        let other = self.ranks.iter().any(|(r, p)| *r == rank && *p != pid);
+        self.ranks.insert((rank, pid));
+        other && self.ended
+    }
+
+    fn reset(&mut self) {
+        *self = Self { restarted: self.restarted, ..Self::default() };
+    }
+}
+
+/// The pid in an NCCL header, `host:pid:tid`.
+fn pid_in(text: &str) -> Option<u32> {
+    let head = &text[..text.find(" NCCL ")?];
+    let token = head.split_whitespace().find(|t| t.matches(':').count() >= 2)?;
+    token.rsplit(':').nth(1)?.parse().ok()
+}
+
+fn describe(job: &Job, n: u16) -> Attempt {
+    let mine = || job.events.iter().filter(move |p| p.attempt == n);
+    let place = |p: &super::Placed| {
+        let source = &job.sources[p.source as usize];
+        let event = &source.events[p.event as usize];
+        match event.time {
+            Some(t) => t.text(),
+            None => format!("{}:{}", source.name, event.line),
+        }
+    };
+    Attempt {
+        first: mine().next().map(place).unwrap_or_default(),
+        last: mine().last().map(place).unwrap_or_default(),
+    }
+}

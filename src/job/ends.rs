@@ -1,0 +1,268 @@
+//! How processes ended and by whose word, and how the run ended. The word of
+//! kernel, scheduler and launcher counts before a process's own; a good end
+//! that an outer script prints after a crash is none.
+
+use super::{EventId, Job, ProcessId, slot_of};
+use crate::catalogue::{Catalogue, built_in};
+use crate::knowledge::{Kind, Role};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ended {
+    /// Exit status 0.
+    Well,
+    /// An exception that nothing caught.
+    Exception,
+    /// A signal.
+    Signal(i64),
+    /// An exit status.
+    Exit(i64),
+    /// Ended by its launcher or scheduler: a victim.
+    Killed,
+    /// Killed for memory.
+    Oom,
+}
+
+/// One end.
+#[derive(Debug, Clone)]
+pub struct ProcessEnd {
+    /// How.
+    pub how: Ended,
+    /// Whose.
+    pub process: Option<ProcessId>,
+    /// Its rank.
+    pub rank: Option<u32>,
+    /// Its host.
+    pub host: Option<String>,
+    /// Who says so.
+    pub event: EventId,
+}
+
+/// State of a run at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum State {
+    /// Its work was done.
+    Well,
+    /// Something failed.
+    Failed,
+    /// Scheduler, launcher or a person ended it.
+    Killed,
+    /// It waited and did not go on.
+    Stuck,
+    /// It was at work at its last line.
+    AtWork,
+    /// The input does not show an end.
+    #[default]
+    NotSeen,
+}
+
+impl State {
+    /// As the report prints it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Stuck => "stuck",
+            Self::AtWork => "at work",
+            Self::NotSeen => "not seen",
+        }
+    }
+}
+
+/// How the run ended.
+#[derive(Debug, Clone, Default)]
+pub struct JobEnd {
+    /// State.
+    pub state: State,
+    /// By whose word.
+    pub how: String,
+    /// Lines that say so.
+    pub events: Vec<EventId>,
+}
+
+/// Collects the ends of the run that is diagnosed.
+pub(super) fn collect(catalogue: &Catalogue, job: &mut Job) {
+    let mut ends = Vec::new();
+    for id in job.current().collect::<Vec<_>>() {
+        let entry = job.entry(catalogue, id);
+        if entry.role == Role::Harmless {
+            continue;
+        }
+        let how = match entry.kind {
+            Kind::Ends => ended(catalogue, job, id),
+            Kind::Killed => Some(Ended::Killed),
+            Kind::Exception if entry.id == built_in::EXCEPTION || entry.id == built_in::ERROR_FILE => {
+                Some(Ended::Exception)
+            }
+            _ => None,
+        };
+        if let Some(how) = how {
+            let p = &job.events[id as usize];
+            ends.push(ProcessEnd { how, process: p.process, rank: p.rank, host: p.host.clone(), event: id });
+        }
+    }
+    job.ends = ends;
+    job.end = run_end(catalogue, job);
+}
+
+fn ended(catalogue: &Catalogue, job: &Job, id: EventId) -> Option<Ended> {
+    let event = job.event(id);
+    let signal = slot_of(catalogue, event, "signal").and_then(signal_number);
+    let exit = slot_of(catalogue, event, "exit").and_then(|t| t.trim().parse::<i64>().ok());
+    let how = match (signal, exit) {
+        (Some(s), _) if s > 0 => Ended::Signal(s),
+        (_, Some(0)) => Ended::Well,
+        (_, Some(n)) if n < 0 => Ended::Signal(-n),
+        (_, Some(n)) if (129..=159).contains(&n) => Ended::Signal(n - 128),
+        (_, Some(n)) => Ended::Exit(n),
+        _ => return None,
+    };
+    Some(match how {
+        Ended::Signal(15) => Ended::Killed,
+        other => other,
+    })
+}
+
+/// A signal's number, from a number or a name.
+#[must_use]
+pub(crate) fn signal_number(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if let Ok(n) = text.parse::<i64>() {
+        return Some(n.abs());
+    }
+    let name = text.trim_start_matches("SIG").to_ascii_uppercase();
+    const NAMES: [(&str, i64); 16] = [
+        ("HUP", 1),
+        ("INT", 2),
+        ("QUIT", 3),
+        ("ILL", 4),
+        ("TRAP", 5),
+        ("ABRT", 6),
+        ("BUS", 7),
+        ("FPE", 8),
+        ("KILL", 9),
+        ("USR1", 10),
+        ("SEGV", 11),
+        ("USR2", 12),
+        ("PIPE", 13),
+        ("TERM", 15),
+        ("XCPU", 24),
+        ("IOT", 6),
+    ];
+    const WORDS: [(&str, i64); 6] = [
+        ("SEGMENTATION", 11),
+        ("KILLED", 9),
+        ("ABORTED", 6),
+        ("BUS ERROR", 7),
+        ("TERMINATED", 15),
+        ("ILLEGAL", 4),
+    ];
+    NAMES.iter().find(|n| n.0 == name).or_else(|| WORDS.iter().find(|w| name.starts_with(w.0))).map(|n| n.1)
+}
+
+/// The last place of each sort of word, compared within sources.
+fn run_end(catalogue: &Catalogue, job: &Job) -> JobEnd {
+    let mut bad: Vec<EventId> = Vec::new();
+    let mut cancelled = None;
+    let mut good: Vec<EventId> = Vec::new();
+    let mut waits = Vec::new();
+    let mut steps: Option<EventId> = None;
+    let mut trouble: Vec<EventId> = Vec::new();
+    for id in job.current() {
+        let entry = job.entry(catalogue, id);
+        match entry.kind {
+            _ if entry.role == Role::Harmless => {}
+            Kind::Cancelled => cancelled = Some(id),
+            Kind::Ends => match ended(catalogue, job, id) {
+                Some(Ended::Well) => good.push(id),
+                Some(_) => bad.push(id),
+                None if matches!(entry.role, Role::First | Role::Victim | Role::Symptom) => bad.push(id),
+                None => {}
+            },
+            Kind::EndsWell => good.push(id),
+            Kind::Waits if entry.role != Role::Fact => waits.push(id),
+            Kind::Step => steps = Some(steps.map_or(id, |old| later(job, old, id))),
+            Kind::Exception => {
+                let claimed = slot_of(catalogue, job.event(id), "claimed").and_then(|m| catalogue.message(m));
+                let harmless =
+                    claimed.is_some_and(|m| catalogue.messages[usize::from(m)].role == Role::Harmless);
+                if !harmless {
+                    trouble.push(id);
+                }
+            }
+            _ if entry.role == Role::First => trouble.push(id),
+            _ => {}
+        }
+    }
+    decide(job, &bad, cancelled, &good, &waits, steps, &trouble)
+}
+
+fn decide(
+    job: &Job,
+    bad: &[EventId],
+    cancelled: Option<EventId>,
+    good: &[EventId],
+    waits: &[EventId],
+    steps: Option<EventId>,
+    trouble: &[EventId],
+) -> JobEnd {
+    let end = |state, how: &str, events: Vec<EventId>| JobEnd { state, how: how.into(), events };
+    if let Some(&last) = bad.last() {
+        return end(
+            State::Failed,
+            "a launcher, the scheduler or the kernel says that a process ended badly",
+            vec![last],
+        );
+    }
+    if let Some(c) = cancelled {
+        let after = good.iter().any(|g| follows(job, c, *g));
+        if !after {
+            return end(State::Killed, "the scheduler or a person ended it", vec![c]);
+        }
+    }
+    if let Some(&last) = good.last() {
+        // A good end counts unless something fatal was said after it in the same source, or the trouble is
+        // an exception of the same source just before it that nothing shows to have been survived.
+        let undone = trouble.iter().chain(waits).any(|t| follows(job, last, *t));
+        if !undone {
+            return end(State::Well, "the program says that its work is done", vec![last]);
+        }
+    }
+    if !waits.is_empty() {
+        return end(State::Stuck, "ranks waited for one another until a time limit", vec![waits[0]]);
+    }
+    if let Some(step) = steps {
+        let after = trouble.iter().any(|t| !same_source(job, step, *t) || follows(job, step, *t));
+        if !after {
+            return end(State::AtWork, "its last lines are those of work going on", vec![step]);
+        }
+    }
+    if let Some(&t) = trouble.last() {
+        return end(State::Failed, "an error that nothing shows to have been survived", vec![t]);
+    }
+    end(State::NotSeen, "the input shows no end", Vec::new())
+}
+
+fn same_source(job: &Job, a: EventId, b: EventId) -> bool {
+    job.events[a as usize].source == job.events[b as usize].source
+}
+
+/// Whether `b` comes after the last line of `a` in the same source.
+fn follows(job: &Job, a: EventId, b: EventId) -> bool {
+    same_source(job, a, b) && job.event(b).line > bulk_last(job, a)
+}
+
+/// The last line that an event stands for, counted lines included.
+fn bulk_last(job: &Job, id: EventId) -> u64 {
+    let p = &job.events[id as usize];
+    let source = &job.sources[p.source as usize];
+    let event = &source.events[p.event as usize];
+    let bulk = source.bulk.get(&(event.message, event.speaker)).map_or(0, |b| b.1.line);
+    event.last_line.max(bulk)
+}
+
+fn later(job: &Job, a: EventId, b: EventId) -> EventId {
+    if same_source(job, a, b) && bulk_last(job, b) < bulk_last(job, a) { a } else { b }
+}
