@@ -1,1 +1,12 @@
-//! (being built)
+//! What explains what. Findings become diagnoses: those that others explain
+//! stand under them, the rest is ordered, its confidence weighed, and the
+//! advice checked against the job. Neighbours: `rules` gives the findings,
+//! `report` prints the value that is built here.
+
+mod advice;
+mod build;
+mod mask;
+mod order;
+
+pub use build::{build, evidence_of};
+pub use order::{Ordered, order};

@@ -1,0 +1,591 @@
+//! Named detectors: what tables cannot say. Each looks at the job and gives
+//! events, ranks and a sentence, or nothing. `docs/architecture.md` lists them.
+
+use super::cond::Context;
+use crate::base::{RankSet, Release};
+use crate::catalogue::built_in;
+use crate::job::{EventId, State, fault_name, slot_of};
+use crate::knowledge::{Cond, Kind, Role};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a detector saw.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Detected {
+    pub(super) events: Vec<EventId>,
+    pub(super) ranks: RankSet,
+    pub(super) hosts: BTreeSet<String>,
+    pub(super) text: String,
+}
+
+/// Names of all detectors, for `rules check`.
+pub(super) const NAMES: [&str; 19] = [
+    "silent-rank",
+    "waits-all",
+    "members-missing",
+    "dump-missing",
+    "dump-mismatch",
+    "dump-stuck",
+    "step-behind",
+    "exit-zero-early",
+    "failed-no-cause",
+    "hang-no-cause",
+    "differs",
+    "generations",
+    "env-bad",
+    "env-leftover",
+    "network-socket",
+    "hang-after-table",
+    "memory-growth",
+    "one-rank-ended",
+    "unknown-warn",
+];
+
+/// Runs the detector that a condition names.
+pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
+    let what = cond.what.as_deref().unwrap_or("");
+    match cond.detector.as_deref()? {
+        "silent-rank" => silent_rank(cx),
+        "waits-all" => waits_all(cx),
+        "members-missing" => members_missing(cx),
+        "dump-missing" => dump(cx, &["missing", "no-dump", "late"]),
+        "dump-mismatch" => dump(cx, &["mismatch", "order", "p2p"]),
+        "dump-stuck" => dump(cx, &["stuck"]),
+        "step-behind" => step_behind(cx),
+        "exit-zero-early" => exit_zero_early(cx),
+        "failed-no-cause" => failed_no_cause(cx),
+        "hang-no-cause" => hang_no_cause(cx),
+        "differs" => differs(cx, what),
+        "generations" => generations(cx),
+        "env-bad" => env_bad(cx),
+        "env-leftover" => env_leftover(cx, what),
+        "network-socket" => network_socket(cx),
+        "hang-after-table" => hang_after_table(cx),
+        "memory-growth" => memory_growth(cx),
+        "one-rank-ended" => one_rank_ended(cx),
+        "unknown-warn" => unknown_warn(cx),
+        _ => None,
+    }
+}
+
+/// Ranks that wait in a collective, with the events that say so.
+fn waiting(cx: &Context<'_>) -> (RankSet, Vec<EventId>) {
+    let mut ranks = RankSet::new();
+    let mut events = Vec::new();
+    for (message, list) in cx.messages() {
+        let entry = &cx.catalogue.messages[usize::from(message)];
+        if entry.kind != Kind::Waits || entry.role == Role::Fact || entry.role == Role::Harmless {
+            continue;
+        }
+        for &e in list {
+            if let Some(rank) = cx.job.events[e as usize].rank {
+                ranks.insert(rank);
+                events.push(e);
+            }
+        }
+    }
+    (ranks, events)
+}
+
+/// All others waited in the same place, these did not.
+fn silent_rank(cx: &Context<'_>) -> Option<Detected> {
+    let (waiting, events) = waiting(cx);
+    if waiting.is_empty() {
+        return None;
+    }
+    let mut all = cx.job.heard.clone();
+    if let Some(world) = cx.job.world.filter(|w| *w > 0 && *w <= 1 << 20) {
+        all.insert_range(0, world - 1);
+    } else if let (Some(first), Some(last)) = (all.first(), all.iter().last()) {
+        // Without a declared world only the gaps between those that speak are known to exist.
+        all.insert_range(first.min(0), last);
+    }
+    let missing = all.minus(&waiting);
+    let heard_missing: RankSet = missing.iter().filter(|r| cx.job.heard.contains(*r)).collect();
+    let one_stream =
+        events.iter().all(|e| cx.job.events[*e as usize].source == cx.job.events[events[0] as usize].source);
+    // Who was never heard is only silent when all others speak in the same stream; else the log was not given.
+    let silent = if one_stream { missing } else { heard_missing };
+    if silent.is_empty()
+        || silent.len() > (waiting.len() / 3).max(1)
+        || waiting.len() < 2 && silent.len() != 1
+    {
+        return None;
+    }
+    let mut events = events;
+    events.truncate(4);
+    let text = format!("rank {silent} did not report waiting where rank {waiting} waited");
+    Some(Detected { events, ranks: silent, hosts: BTreeSet::new(), text })
+}
+
+/// Every known rank waits: nobody is missing.
+fn waits_all(cx: &Context<'_>) -> Option<Detected> {
+    let (waiting, mut events) = waiting(cx);
+    let world = cx.job.world.unwrap_or(0) as usize;
+    let all = waiting.len() >= 2
+        && (world == 0 || waiting.len() >= world)
+        && cx.job.heard.minus(&waiting).is_empty();
+    events.truncate(4);
+    all.then(|| Detected {
+        events,
+        text: format!("all {} ranks waited", waiting.len()),
+        ..Detected::default()
+    })
+}
+
+/// The declared world is larger than the ranks that were seen starting.
+fn members_missing(cx: &Context<'_>) -> Option<Detected> {
+    let mut seen = RankSet::new();
+    let mut world = 0;
+    let mut events = Vec::new();
+    for (message, list) in cx.messages() {
+        if cx.catalogue.messages[usize::from(message)].kind != Kind::Rank {
+            continue;
+        }
+        for &e in list {
+            let event = cx.job.event(e);
+            let number = |slot| slot_of(cx.catalogue, event, slot).and_then(|t| t.parse::<u32>().ok());
+            if let (Some(rank), Some(n)) = (number("rank"), number("nranks")) {
+                seen.insert(rank);
+                world = world.max(n);
+                events.push(e);
+            }
+        }
+    }
+    if seen.is_empty() || world == 0 || seen.len() as u32 >= world || world > 1 << 20 {
+        return None;
+    }
+    let all: RankSet = (0..world).collect();
+    let missing = all.minus(&seen);
+    events.truncate(4);
+    let text = format!("{} of {world} ranks were seen starting; rank {missing} never was", seen.len());
+    Some(Detected { events, ranks: missing, text, ..Detected::default() })
+}
+
+/// What Flight Recorder dumps show.
+fn dump(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
+    let report = cx.job.waits.as_ref()?;
+    let mut out = Detected::default();
+    for fault in report.faults.iter().filter(|f| kinds.contains(&fault_name(&f.kind))) {
+        out.ranks.extend(&fault.ranks);
+        if !out.text.is_empty() {
+            out.text.push_str(". ");
+        }
+        out.text.push_str(&fault.detail);
+    }
+    if out.text.is_empty() {
+        return None;
+    }
+    if let Some(id) = cx.catalogue.message(built_in::DUMP) {
+        out.events = cx
+            .of(id)
+            .iter()
+            .copied()
+            .filter(|&e| {
+                let name = slot_of(cx.catalogue, cx.job.event(e), "fault").unwrap_or("");
+                kinds.contains(&name)
+            })
+            .take(6)
+            .collect();
+    }
+    Some(out)
+}
+
+/// A rank is behind the others in its own progress lines and does not go on.
+fn step_behind(cx: &Context<'_>) -> Option<Detected> {
+    let mut last: BTreeMap<u16, BTreeMap<u32, (i64, EventId)>> = BTreeMap::new();
+    for (message, list) in cx.messages() {
+        if cx.catalogue.messages[usize::from(message)].kind != Kind::Step {
+            continue;
+        }
+        for &e in list {
+            let place = &cx.job.events[e as usize];
+            let event = cx.job.event(e);
+            let rank = slot_of(cx.catalogue, event, "rank").and_then(|r| r.parse().ok()).or(place.rank);
+            let Some(rank) = rank else { continue };
+            let source = &cx.job.sources[place.source as usize];
+            let mut step = slot_of(cx.catalogue, event, "step").and_then(|s| s.parse::<i64>().ok());
+            if let Some((_, said)) = source.bulk.get(&(event.message, event.speaker)) {
+                step = step_in(cx, message, &said.text).or(step);
+            }
+            let Some(step) = step else { continue };
+            let entry = last.entry(message).or_default().entry(rank).or_insert((step, e));
+            if step >= entry.0 {
+                *entry = (step, e);
+            }
+        }
+    }
+    let (_, by_rank) = last.into_iter().filter(|(_, r)| r.len() >= 2).max_by_key(|(_, r)| r.len())?;
+    let most = by_rank.values().map(|v| v.0).max()?;
+    let behind: RankSet = by_rank.iter().filter(|(_, v)| v.0 < most).map(|(r, _)| *r).collect();
+    if behind.is_empty() || cx.job.end.state == State::Well {
+        return None;
+    }
+    let events = by_rank.values().map(|v| v.1).take(6).collect();
+    let text = format!("rank {behind} is behind the others, whose last step or batch is {most}");
+    Some(Detected { events, ranks: behind, text, ..Detected::default() })
+}
+
+fn step_in(cx: &Context<'_>, message: u16, text: &str) -> Option<i64> {
+    let prefix = crate::text::split_prefix(text.as_bytes());
+    let rest = text.as_bytes().get(prefix.len as usize..)?;
+    let found = cx.catalogue.find(crate::catalogue::Asked::Line, rest, true);
+    let step = cx.catalogue.field_id("step")?;
+    found.iter().find(|f| f.message == message)?.fields.iter().find(|f| f.0 == step)?.1.parse().ok()
+}
+
+/// A rank ended with status 0 while others still communicated.
+fn exit_zero_early(cx: &Context<'_>) -> Option<Detected> {
+    let mut out = Detected::default();
+    for end in &cx.job.ends {
+        if end.how == crate::job::Ended::Well && end.rank.is_some() {
+            out.ranks.extend(&end.rank.into_iter().collect());
+            out.events.push(end.event);
+        }
+    }
+    let others_bad = cx.job.end.state != State::Well;
+    (!out.ranks.is_empty() && others_bad).then(|| {
+        out.text = format!("rank {} ended with status 0 while others still communicated", out.ranks);
+        out
+    })
+}
+
+/// The run ended badly and nothing says why.
+fn failed_no_cause(cx: &Context<'_>) -> Option<Detected> {
+    if cx.explained || !matches!(cx.job.end.state, State::Failed | State::Killed | State::NotSeen) {
+        return None;
+    }
+    let mut out = Detected { events: cx.job.end.events.clone(), ..Detected::default() };
+    let ended: Vec<_> = cx
+        .job
+        .ends
+        .iter()
+        .filter(|e| matches!(e.how, crate::job::Ended::Exit(_) | crate::job::Ended::Signal(_)))
+        .collect();
+    for e in &ended {
+        if !out.events.contains(&e.event) && out.events.len() < 6 {
+            out.events.push(e.event);
+        }
+        out.ranks.extend(&e.rank.into_iter().collect());
+        out.hosts.extend(e.host.clone());
+    }
+    if cx.job.end.state == State::NotSeen {
+        // Only where some line says at least that something failed.
+        let symptoms = cx.messages().filter(|(m, _)| {
+            let entry = &cx.catalogue.messages[usize::from(*m)];
+            matches!(entry.role, Role::Symptom | Role::First | Role::Victim) && entry.id != built_in::UNKNOWN
+        });
+        out.events.extend(symptoms.flat_map(|(_, l)| l.iter().copied().take(2)));
+        if out.events.is_empty() {
+            return None;
+        }
+        for &e in out.events.iter().take(4) {
+            let p = &cx.job.events[e as usize];
+            out.ranks.extend(&p.rank.into_iter().collect());
+            out.hosts.extend(p.host.clone());
+        }
+    }
+    if out.ranks.len() > 4 {
+        out.ranks = RankSet::new();
+    }
+    Some(out)
+}
+
+/// Ranks waited and nothing says for whom.
+fn hang_no_cause(cx: &Context<'_>) -> Option<Detected> {
+    let mut events = Vec::new();
+    for (message, list) in cx.messages() {
+        let entry = &cx.catalogue.messages[usize::from(message)];
+        if entry.kind == Kind::Waits && !matches!(entry.role, Role::Fact | Role::Harmless) {
+            events.extend(list.iter().take(3));
+        }
+    }
+    if events.is_empty() || cx.explained {
+        return None;
+    }
+    events.truncate(6);
+    Some(Detected { events, ..Detected::default() })
+}
+
+/// Ranks of one job differ in something that must agree.
+fn differs(cx: &Context<'_>, what: &str) -> Option<Detected> {
+    let mut by_value: BTreeMap<String, (RankSet, BTreeSet<String>, Vec<EventId>)> = BTreeMap::new();
+    let mut add = |value: String, rank: Option<u32>, host: Option<String>, e: EventId| {
+        let entry = by_value.entry(value).or_default();
+        entry.0.extend(&rank.into_iter().collect());
+        entry.1.extend(host);
+        entry.2.push(e);
+    };
+    match what {
+        "nccl-version" => {
+            for r in cx.job.releases.get("nccl").into_iter().flatten() {
+                if cx.job.events[r.event as usize].attempt == cx.job.current {
+                    add(r.release.to_string(), r.rank, r.host.clone(), r.event);
+                }
+            }
+        }
+        "network" => {
+            for (message, list) in cx.messages() {
+                if cx.catalogue.messages[usize::from(message)].kind != Kind::Net {
+                    continue;
+                }
+                for &e in list {
+                    if let Some(n) = slot_of(cx.catalogue, cx.job.event(e), "network") {
+                        let p = &cx.job.events[e as usize];
+                        add(n.to_string(), p.rank, p.host.clone(), e);
+                    }
+                }
+            }
+        }
+        _ => {
+            for v in cx.knowledge.tables.variables.iter().filter(|v| v.same) {
+                let Some(list) = cx.job.settings.get(&v.name) else { continue };
+                let values: BTreeSet<&str> = list.iter().map(|s| s.value.as_str()).collect();
+                if values.len() > 1 {
+                    for s in list {
+                        add(format!("{}={}", v.name, s.value), s.rank, s.host.clone(), s.event);
+                    }
+                    break;
+                }
+            }
+        }
+    }
+    if by_value.len() < 2 {
+        return None;
+    }
+    let most = by_value.values().map(|v| v.2.len()).max().unwrap_or(0);
+    let largest = by_value.values().filter(|v| v.2.len() == most).count();
+    let mut out = Detected::default();
+    for v in by_value.values() {
+        if largest > 1 || v.2.len() < most {
+            out.ranks.extend(&v.0);
+            out.hosts.extend(v.1.iter().cloned());
+        }
+        out.events.extend(v.2.iter().take(2));
+    }
+    out.text = format!("seen: {}", by_value.keys().cloned().collect::<Vec<_>>().join(", "));
+    Some(out)
+}
+
+/// Wordings of releases that cannot be the same one: the processes run different NCCL releases.
+fn generations(cx: &Context<'_>) -> Option<Detected> {
+    let mut ranges: BTreeMap<u32, (Release, Release, EventId, EventId)> = BTreeMap::new();
+    let (lowest, highest) = (Release(0, 0, 0), Release(u32::MAX, 0, 0));
+    for id in cx.job.current() {
+        let Some(process) = cx.job.events[id as usize].process else { continue };
+        let event = cx.job.event(id);
+        let (Some(range), _) = cx.catalogue.releases(event.message, event.form) else { continue };
+        let entry = ranges.entry(process).or_insert((lowest, highest, id, id));
+        if let Some(from) = range.from
+            && from > entry.0
+        {
+            (entry.0, entry.2) = (from, id);
+        }
+        if let Some(to) = range.to
+            && to < entry.1
+        {
+            (entry.1, entry.3) = (to, id);
+        }
+    }
+    for r in cx.job.releases.get("nccl").into_iter().flatten() {
+        if let Some(p) = r.process {
+            ranges.insert(p, (r.release, r.release, r.event, r.event));
+        }
+    }
+    // A process whose own wordings contradict each other tells nothing: a form's range is not exact then.
+    ranges.retain(|_, r| r.0 <= r.1);
+    let newest = ranges.iter().max_by_key(|(_, r)| r.0)?;
+    let oldest = ranges.iter().min_by_key(|(_, r)| r.1)?;
+    if oldest.1.1 >= newest.1.0 || oldest.0 == newest.0 {
+        return None;
+    }
+    let mut out = Detected { events: vec![oldest.1.3, newest.1.2], ..Detected::default() };
+    for (p, r) in &ranges {
+        if r.1 < newest.1.0 {
+            let process = &cx.job.processes[*p as usize];
+            out.ranks.extend(&process.rank.into_iter().collect());
+            out.hosts.extend(process.host.clone());
+        }
+    }
+    let newer = cx.job.processes[*newest.0 as usize].host.clone();
+    if out.ranks.is_empty() {
+        out.hosts.extend(newer);
+    }
+    out.text = format!(
+        "one process words its lines as releases up to {} do, another as those from {} on",
+        oldest.1.1, newest.1.0
+    );
+    Some(out)
+}
+
+/// A variable with a value that is not accepted, or with a name that nothing reads.
+fn env_bad(cx: &Context<'_>) -> Option<Detected> {
+    let mut out = Detected::default();
+    let mut said = Vec::new();
+    for (name, list) in &cx.job.settings {
+        let known = cx.knowledge.tables.variables.iter().find(|v| v.name == *name);
+        let bad = match known {
+            Some(v) if !v.valid.is_empty() => match regex::Regex::new(&v.valid) {
+                Ok(re) => list.iter().find(|s| !re.is_match(&s.value)),
+                Err(_) => None,
+            },
+            _ => None,
+        };
+        if let Some(s) = bad {
+            said.push(format!(
+                "{name}={} is no value that it accepts ({})",
+                s.value,
+                known.map_or("", |v| &v.values)
+            ));
+            out.events.push(s.event);
+            out.ranks.extend(&s.rank.into_iter().collect());
+        } else if known.is_none()
+            && name.starts_with("NCCL_")
+            && let Some(near) = nearest(cx, name)
+            && let Some(s) = list.first()
+        {
+            said.push(format!("nothing reads {name}; {near} was probably meant"));
+            out.events.push(s.event);
+        }
+    }
+    out.text = said.join("; ");
+    (!said.is_empty()).then_some(out)
+}
+
+fn nearest(cx: &Context<'_>, name: &str) -> Option<String> {
+    let best = cx
+        .knowledge
+        .tables
+        .variables
+        .iter()
+        .map(|v| (strsim::damerau_levenshtein(&v.name, name), &v.name))
+        .min()?;
+    (best.0 > 0 && best.0 <= 2 && name.len() > 8).then(|| best.1.clone())
+}
+
+/// A setting that is often left over from an earlier test or another machine.
+fn env_leftover(cx: &Context<'_>, what: &str) -> Option<Detected> {
+    let names: Vec<&str> = if what.is_empty() {
+        vec!["NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"]
+    } else {
+        what.split(',').map(str::trim).collect()
+    };
+    let mut out = Detected::default();
+    for name in names {
+        for s in cx.job.settings.get(name).into_iter().flatten() {
+            out.events.push(s.event);
+            out.ranks.extend(&s.rank.into_iter().collect());
+            out.text = format!("{name} is set to {}", s.value);
+        }
+    }
+    (!out.events.is_empty()).then_some(out)
+}
+
+/// Sockets are in use although RDMA devices were seen or their library could not be opened.
+fn network_socket(cx: &Context<'_>) -> Option<Detected> {
+    let mut socket = Vec::new();
+    let mut rdma = Vec::new();
+    for (message, list) in cx.messages() {
+        let entry = &cx.catalogue.messages[usize::from(message)];
+        for &e in list {
+            let text = &cx.job.event(e).text;
+            if entry.kind == Kind::Net && slot_of(cx.catalogue, cx.job.event(e), "network") == Some("Socket")
+            {
+                socket.push(e);
+            } else if text.contains("libibverbs") || (text.contains("NET/IB") && text.contains("mlx5_")) {
+                rdma.push(e);
+            }
+        }
+    }
+    let (s, r) = (*socket.first()?, *rdma.first()?);
+    Some(Detected { events: vec![s, r], ..Detected::default() })
+}
+
+/// The table of nccl-tests was begun and no row follows.
+fn hang_after_table(cx: &Context<'_>) -> Option<Detected> {
+    for source in &cx.job.sources {
+        let last = source.speakers.iter().flat_map(|s| &s.last).max_by_key(|l| l.line)?;
+        if last.text.contains("(GB/s)") && last.text.contains("(us)") {
+            let events = cx
+                .job
+                .current()
+                .filter(|&e| cx.job.source_name(e) == source.name && cx.job.event(e).text.contains("busbw"))
+                .take(2);
+            let mut events: Vec<_> = events.collect();
+            if events.is_empty() {
+                events = cx.job.current().filter(|&e| cx.job.source_name(e) == source.name).take(1).collect();
+            }
+            let text = format!(
+                "the table's head at {}:{} is the last line: the first operation never ended",
+                source.name, last.line
+            );
+            return Some(Detected { events, text, ..Detected::default() });
+        }
+    }
+    None
+}
+
+/// Memory figures in progress lines that grow steeply.
+fn memory_growth(cx: &Context<'_>) -> Option<Detected> {
+    for (message, list) in cx.messages() {
+        if cx.catalogue.messages[usize::from(message)].kind != Kind::Step {
+            continue;
+        }
+        for &e in list {
+            let place = &cx.job.events[e as usize];
+            let event = cx.job.event(e);
+            let source = &cx.job.sources[place.source as usize];
+            let Some((n, said)) = source.bulk.get(&(event.message, event.speaker)) else { continue };
+            let (Some(a), Some(b)) = (memory_in(&event.text), memory_in(&said.text)) else { continue };
+            if *n >= 3 && b > a * 4.0 && b > 16e9 {
+                let rank = slot_of(cx.catalogue, event, "rank").and_then(|r| r.parse().ok()).or(place.rank);
+                let text = format!(
+                    "the host memory in the progress lines grows from {} to {}",
+                    crate::base::bytes_text(a as u64),
+                    crate::base::bytes_text(b as u64)
+                );
+                return Some(Detected {
+                    events: vec![e],
+                    ranks: rank.into_iter().collect(),
+                    text,
+                    ..Detected::default()
+                });
+            }
+        }
+    }
+    None
+}
+
+/// Bytes behind `RSS` or `MEM` in a progress line.
+fn memory_in(text: &str) -> Option<f64> {
+    let upper = text.to_ascii_uppercase();
+    let at = upper.find("RSS").or_else(|| upper.find("MEM"))?;
+    let rest = &text[at..];
+    let start = rest.find(|c: char| c.is_ascii_digit())?;
+    let end =
+        rest[start..].find(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(rest.len(), |e| start + e);
+    let unit: String = rest[end..].trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    crate::base::parse_bytes(&format!("{}{unit}", &rest[start..end])).map(|b| b as f64)
+}
+
+/// Exactly one rank ended by itself; the others were ended by their launcher.
+fn one_rank_ended(cx: &Context<'_>) -> Option<Detected> {
+    let mut out = Detected::default();
+    for e in cx
+        .job
+        .ends
+        .iter()
+        .filter(|e| matches!(e.how, crate::job::Ended::Exit(_) | crate::job::Ended::Signal(_)))
+    {
+        out.ranks.extend(&e.rank.into_iter().collect());
+        out.hosts.extend(e.host.clone());
+        out.events.push(e.event);
+    }
+    (out.ranks.len() == 1).then_some(out)
+}
+
+/// NCCL warned with a text that nobody catalogued.
+fn unknown_warn(cx: &Context<'_>) -> Option<Detected> {
+    let id = cx.catalogue.message(built_in::UNKNOWN_WARN)?;
+    let events: Vec<_> = cx.of(id).iter().copied().take(4).collect();
+    (!events.is_empty()).then(|| Detected { events, ..Detected::default() })
+}

@@ -1,0 +1,401 @@
+//! From rules to findings: the ways in which a cause shows are tried one after
+//! the other; each that holds adds its evidence and its strength.
+
+use super::Blamed;
+use super::cond::{Context, Met};
+use super::detectors::Detected;
+use crate::base::RankSet;
+use crate::catalogue::Via;
+use crate::job::{EventId, field_of_type, slot_of};
+use crate::knowledge::{FieldType, Place, Role, Rule, Strength, When};
+use std::collections::BTreeMap;
+
+/// A cause that the job shows.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// Index into the knowledge's rules.
+    pub rule: usize,
+    /// Place of the rule.
+    pub place: Place,
+    /// Natural logarithm of the odds, before alternatives are weighed.
+    pub odds: f64,
+    /// Who is to blame.
+    pub blamed: Blamed,
+    /// The events that show it, the telling ones first.
+    pub events: Vec<EventId>,
+    /// What the way that holds says, or a detector found.
+    pub said: Vec<String>,
+}
+
+/// One way of a rule, tried.
+#[derive(Debug, Clone)]
+pub struct Way {
+    /// Strength in words.
+    pub strength: Strength,
+    /// Whether all of it holds.
+    pub holds: bool,
+    /// Each condition: what it asks for, whether it holds, what was found.
+    pub conditions: Vec<(String, bool, Vec<EventId>)>,
+}
+
+/// Words into odds: the one place where that is done, fitted on labelled cases.
+fn odds(strength: Strength) -> f64 {
+    match strength {
+        Strength::Weak => 0.4,
+        Strength::Strong => 1.6,
+        Strength::Decisive => 2.8,
+    }
+}
+
+/// What one way gives.
+struct Shown {
+    odds: f64,
+    blamed: Blamed,
+    events: Vec<EventId>,
+    said: Option<String>,
+}
+
+/// Tries all rules, those of place `fallback` last.
+#[must_use]
+pub fn evaluate(cx: &mut Context<'_>) -> Vec<Finding> {
+    let rules = &cx.knowledge.rules;
+    let mut findings = Vec::new();
+    for (index, (rule, _)) in rules.iter().enumerate() {
+        if rule.place != Place::Fallback {
+            findings.extend(find(cx, index, rule));
+        }
+    }
+    cx.explained =
+        findings.iter().any(|f: &Finding| rules[f.rule].0.severity == "fatal" && f.place != Place::Victim);
+    for (index, (rule, _)) in rules.iter().enumerate() {
+        if rule.place == Place::Fallback {
+            findings.extend(find(cx, index, rule));
+        }
+    }
+    findings
+}
+
+fn find(cx: &Context<'_>, index: usize, rule: &Rule) -> Option<Finding> {
+    let mut finding = Finding {
+        rule: index,
+        place: rule.place,
+        odds: 0.0,
+        blamed: Blamed::default(),
+        events: Vec::new(),
+        said: Vec::new(),
+    };
+    let mut shown: Vec<Shown> = suggested(cx, &rule.id).into_iter().collect();
+    shown.extend(rule.whens.iter().filter_map(|w| try_way(cx, w)));
+    shown.sort_by(|a, b| b.odds.total_cmp(&a.odds));
+    for (nth, s) in shown.into_iter().enumerate() {
+        // The first way counts in full, others add to it.
+        finding.odds += if nth == 0 { s.odds } else { s.odds * 0.4 };
+        if nth == 0 || finding.blamed == Blamed::default() {
+            finding.blamed.extend(&s.blamed);
+        }
+        for e in s.events {
+            if !finding.events.contains(&e) {
+                finding.events.push(e);
+            }
+        }
+        finding.said.extend(s.said);
+    }
+    (finding.odds > 0.0).then_some(finding)
+}
+
+/// Messages that suggest the cause all by themselves.
+fn suggested(cx: &Context<'_>, id: &str) -> Option<Shown> {
+    let mut best: Option<Strength> = None;
+    let mut events = Vec::new();
+    let mut weaker = true;
+    for (message, list) in cx.messages() {
+        let entry = &cx.catalogue.messages[usize::from(message)];
+        if entry.cause.as_deref() != Some(id) || entry.role != Role::First {
+            continue;
+        }
+        best = Some(best.map_or(entry.weight, |b| b.max(entry.weight)));
+        weaker &= list.iter().all(|&e| cx.job.event(e).via == Via::LastError);
+        events.extend(list);
+    }
+    let strength = best?;
+    events.sort_by_key(|&e| {
+        let entry = cx.job.entry(cx.catalogue, e);
+        (std::cmp::Reverse(entry.weight), e)
+    });
+    let mut blamed = Blamed::default();
+    for &e in &events {
+        subject(cx, e, &mut blamed);
+    }
+    Some(Shown { odds: odds(strength) - if weaker { 0.3 } else { 0.0 }, blamed, events, said: None })
+}
+
+/// The way's primary events with everything else that it needs.
+fn try_way(cx: &Context<'_>, when: &When) -> Option<Shown> {
+    let (first, rest) = match when.need.split_first() {
+        Some((first, rest)) => (cx.met(first, None), rest),
+        None => {
+            let mut met = Met::default();
+            for cond in &when.any {
+                let m = cx.met(cond, None);
+                met.holds |= m.holds;
+                if m.holds {
+                    met.events.extend(m.events);
+                    met.detected = met.detected.or(m.detected);
+                }
+            }
+            (met, &[][..])
+        }
+    };
+    if !first.holds {
+        return None;
+    }
+    let mut primaries = first.events.clone();
+    let mut more = Vec::new();
+    let mut detected = first.detected;
+    for cond in rest {
+        if !narrow(cx, cond, &mut primaries, &mut more, &mut detected, true) {
+            return None;
+        }
+    }
+    if !when.need.is_empty() && !when.any.is_empty() {
+        let mut kept = Vec::new();
+        let mut any = false;
+        for cond in &when.any {
+            let mut p = primaries.clone();
+            if narrow(cx, cond, &mut p, &mut more, &mut detected, true) {
+                any = true;
+                kept.extend(p);
+            }
+        }
+        if !any {
+            return None;
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        primaries = kept;
+    }
+    for cond in &when.not {
+        if !narrow(cx, cond, &mut primaries, &mut Vec::new(), &mut None, false) {
+            return None;
+        }
+    }
+    let blamed = culprit(cx, &when.culprit, &primaries, detected.as_ref());
+    let mut said = (!when.say.is_empty()).then(|| when.say.clone());
+    if let Some(d) = &detected
+        && !d.text.is_empty()
+    {
+        said = Some(d.text.clone());
+    }
+    let mut events = primaries;
+    for e in more {
+        if !events.contains(&e) {
+            events.push(e);
+        }
+    }
+    Some(Shown { odds: odds(when.strength), blamed, events, said })
+}
+
+/// Keeps the primaries for which a further condition holds (or, with `want` false, does not).
+fn narrow(
+    cx: &Context<'_>,
+    cond: &crate::knowledge::Cond,
+    primaries: &mut Vec<EventId>,
+    more: &mut Vec<EventId>,
+    detected: &mut Option<Detected>,
+    want: bool,
+) -> bool {
+    if cond.on.as_deref().is_none_or(|on| on == "job") || primaries.is_empty() {
+        let met = cx.met(cond, primaries.first().copied());
+        if met.holds == want {
+            more.extend(met.events.iter().take(4));
+            if detected.is_none() {
+                *detected = met.detected;
+            }
+        }
+        return met.holds == want;
+    }
+    primaries.retain(|&p| {
+        let met = cx.met(cond, Some(p));
+        if met.holds && want && more.len() < 16 {
+            more.extend(met.events.iter().take(2));
+        }
+        met.holds == want
+    });
+    !primaries.is_empty()
+}
+
+/// Adds whom an event is about.
+fn subject(cx: &Context<'_>, id: EventId, blamed: &mut Blamed) {
+    let p = &cx.job.events[id as usize];
+    if let Some(rank) = p.rank {
+        blamed.ranks.insert(rank);
+    }
+    if let Some(host) = &p.host {
+        blamed.hosts.insert(host.clone());
+    }
+    if let Some(bus) = field_of_type(cx.catalogue, cx.job.event(id), FieldType::Bus) {
+        blamed.devices.insert(bus.to_string());
+    }
+}
+
+fn culprit(cx: &Context<'_>, how: &str, events: &[EventId], detected: Option<&Detected>) -> Blamed {
+    let mut blamed = Blamed::default();
+    match how.split_once(':') {
+        Some(("field", name)) => {
+            for &e in events {
+                named(cx, e, name, &mut blamed);
+            }
+        }
+        Some(("minority", name)) => return minority(cx, name, events),
+        _ => match how {
+            "none" => {}
+            "detector" => {
+                if let Some(d) = detected {
+                    blamed.ranks.extend(&d.ranks);
+                    blamed.hosts.extend(d.hosts.iter().cloned());
+                    for rank in d.ranks.iter().take(64) {
+                        blamed.hosts.extend(host_of_rank(cx, rank));
+                    }
+                }
+            }
+            "peer" => {
+                for &e in events {
+                    peer(cx, e, &mut blamed);
+                }
+            }
+            "host" => {
+                for &e in events {
+                    blamed.hosts.extend(cx.job.events[e as usize].host.clone());
+                }
+            }
+            _ => {
+                for &e in events {
+                    subject(cx, e, &mut blamed);
+                }
+                if events.is_empty()
+                    && let Some(d) = detected
+                {
+                    blamed.ranks.extend(&d.ranks);
+                    blamed.hosts.extend(d.hosts.iter().cloned());
+                }
+            }
+        },
+    }
+    blamed
+}
+
+fn host_of_rank(cx: &Context<'_>, rank: u32) -> Option<String> {
+    cx.job.processes.iter().find(|p| p.rank == Some(rank))?.host.clone()
+}
+
+/// A field that names ranks or a host.
+fn named(cx: &Context<'_>, id: EventId, name: &str, blamed: &mut Blamed) {
+    let event = cx.job.event(id);
+    let Some(text) = slot_of(cx.catalogue, event, name) else { return };
+    if let Some(set) = RankSet::parse(text).filter(|s| !s.is_empty()) {
+        blamed.ranks.extend(&set);
+        for rank in set.iter().take(64) {
+            blamed.hosts.extend(host_of_rank(cx, rank));
+        }
+    } else {
+        blamed.hosts.insert(cx.job.host_of_address(text).unwrap_or_else(|| address_text(text)));
+    }
+}
+
+fn address_text(text: &str) -> String {
+    crate::job::ip_of(text).unwrap_or_else(|| text.split('<').next().unwrap_or(text).to_string())
+}
+
+fn peer(cx: &Context<'_>, id: EventId, blamed: &mut Blamed) {
+    let event = cx.job.event(id);
+    let text =
+        slot_of(cx.catalogue, event, "peer").or_else(|| field_of_type(cx.catalogue, event, FieldType::Addr));
+    let Some(text) = text else { return };
+    if let Ok(rank) = text.trim().parse::<u32>() {
+        blamed.ranks.insert(rank);
+        blamed.hosts.extend(host_of_rank(cx, rank));
+        return;
+    }
+    blamed.hosts.insert(cx.job.host_of_address(text).unwrap_or_else(|| address_text(text)));
+}
+
+/// The subjects whose field differs from most.
+fn minority(cx: &Context<'_>, name: &str, events: &[EventId]) -> Blamed {
+    let mut by_value: BTreeMap<String, Blamed> = BTreeMap::new();
+    for &e in events {
+        let value = slot_of(cx.catalogue, cx.job.event(e), name).unwrap_or("").to_string();
+        subject(cx, e, by_value.entry(value).or_default());
+    }
+    let most = by_value.values().map(|b| b.ranks.len().max(b.hosts.len())).max().unwrap_or(0);
+    let largest = by_value.values().filter(|b| b.ranks.len().max(b.hosts.len()) == most).count();
+    let mut blamed = Blamed::default();
+    for b in by_value.values() {
+        if largest > 1 || b.ranks.len().max(b.hosts.len()) < most {
+            blamed.extend(b);
+        }
+    }
+    blamed
+}
+
+/// How a rule's ways were tried, for `rules why`.
+#[must_use]
+pub fn ways(cx: &Context<'_>, rule: &Rule) -> Vec<Way> {
+    let mut out = Vec::new();
+    let s = suggested(cx, &rule.id);
+    out.push(Way {
+        strength: Strength::Strong,
+        holds: s.is_some(),
+        conditions: vec![(
+            "a message that suggests this cause by itself".into(),
+            s.is_some(),
+            s.map(|s| s.events).unwrap_or_default(),
+        )],
+    });
+    for when in &rule.whens {
+        let mut conditions = Vec::new();
+        for (word, list) in [("needs", &when.need), ("any of", &when.any), ("must not", &when.not)] {
+            for cond in list {
+                let met = cx.met(cond, None);
+                conditions.push((format!("{word}: {}", describe(cond)), met.holds, met.events));
+            }
+        }
+        out.push(Way { strength: when.strength, holds: try_way(cx, when).is_some(), conditions });
+    }
+    out
+}
+
+/// A condition in words.
+fn describe(cond: &crate::knowledge::Cond) -> String {
+    let mut parts = Vec::new();
+    let m = cond.message();
+    if !m.is_empty() {
+        parts.push(format!("message {}", m.join(" or ")));
+    }
+    if let Some(role) = cond.role {
+        parts.push(format!("any message of role {role:?}").to_lowercase());
+    }
+    if let Some(kind) = cond.kind {
+        parts.push(format!("any message of kind {kind:?}").to_lowercase());
+    }
+    if !cond.fields.is_empty() {
+        let f: Vec<String> = cond.fields.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+        parts.push(format!("where {}", f.join(", ")));
+    }
+    for (word, text) in [
+        ("ended by", &cond.ended),
+        ("variable", &cond.env),
+        ("NCCL", &cond.nccl),
+        ("torch", &cond.torch),
+        ("detector", &cond.detector),
+        ("on the same", &cond.on),
+    ] {
+        if let Some(text) = text {
+            parts.push(format!("{word} {text}"));
+        }
+    }
+    let state = cond.state();
+    if !state.is_empty() {
+        parts.push(format!("the job's end is {}", state.join(" or ")));
+    }
+    parts.join(", ")
+}

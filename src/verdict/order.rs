@@ -1,0 +1,218 @@
+//! Cause and consequence among findings, and how sure each is.
+
+use crate::catalogue::Catalogue;
+use crate::job::{EventId, Job, State};
+use crate::knowledge::{Knowledge, Place};
+use crate::rules::Finding;
+
+/// A finding in its place.
+#[derive(Debug, Clone)]
+pub struct Ordered {
+    /// The finding.
+    pub finding: Finding,
+    /// Index of the finding that explains it.
+    pub under: Option<usize>,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// Whether the job shows that it was survived.
+    pub survived: bool,
+}
+
+/// Orders findings: those that nothing explains first, the likeliest on top.
+#[must_use]
+pub fn order(
+    knowledge: &Knowledge,
+    catalogue: &Catalogue,
+    job: &Job,
+    findings: Vec<Finding>,
+) -> Vec<Ordered> {
+    let mut all: Vec<Ordered> = findings
+        .into_iter()
+        .map(|finding| {
+            let survived = survived(knowledge, job, &finding);
+            Ordered { finding, under: None, confidence: 0.0, survived }
+        })
+        .collect();
+    let _ = catalogue;
+    for b in 0..all.len() {
+        let mut best: Option<usize> = None;
+        for a in 0..all.len() {
+            if a != b
+                && all[a].survived == all[b].survived
+                && explains(knowledge, job, &all[a].finding, &all[b].finding)
+                && best.is_none_or(|x| weight(&all[a].finding) > weight(&all[x].finding))
+            {
+                best = Some(a);
+            }
+        }
+        all[b].under = best;
+    }
+    break_circles(&mut all);
+    weigh(knowledge, &mut all);
+    let mut index: Vec<usize> = (0..all.len()).collect();
+    index.sort_by(|&x, &y| {
+        key(knowledge, job, &all[y])
+            .partial_cmp(&key(knowledge, job, &all[x]))
+            .unwrap_or(std::cmp::Ordering::Equal)
+            .then(all[x].finding.rule.cmp(&all[y].finding.rule))
+    });
+    let mut back = vec![0; all.len()];
+    for (new, &old) in index.iter().enumerate() {
+        back[old] = new;
+    }
+    index
+        .into_iter()
+        .map(|old| {
+            let mut o = all[old].clone();
+            o.under = o.under.map(|u| back[u]);
+            o
+        })
+        .collect()
+}
+
+/// What is greater comes first.
+fn key(knowledge: &Knowledge, job: &Job, o: &Ordered) -> (bool, bool, bool, f64, i64) {
+    let rule = &knowledge.rules[o.finding.rule].0;
+    let place = match o.finding.place {
+        Place::Root => 0.5,
+        Place::Local => 0.35,
+        Place::Victim => -1.2,
+        Place::Fallback => -2.0,
+    };
+    let first = first_time(job, &o.finding).map_or(0, |t| -t);
+    (o.under.is_none(), !o.survived, rule.severity == "fatal", o.finding.odds + place, first)
+}
+
+fn weight(f: &Finding) -> f64 {
+    f.odds
+        + match f.place {
+            Place::Root => 0.5,
+            Place::Local => 0.3,
+            Place::Victim => -1.0,
+            Place::Fallback => -2.0,
+        }
+}
+
+/// Whether `a` explains `b`.
+fn explains(knowledge: &Knowledge, job: &Job, a: &Finding, b: &Finding) -> bool {
+    let (ra, rb) = (&knowledge.rules[a.rule].0, &knowledge.rules[b.rule].0);
+    if rb.severity == "fatal" && ra.severity != "fatal" {
+        return false;
+    }
+    if ra.severity == "fatal" && rb.severity == "degraded" {
+        return false; // that something is slow stays visible beside it
+    }
+    let named = ra.explains.iter().any(|e| knowledge.covers(&e.what, &rb.id) && in_scope(&e.scope, a, b));
+    if named {
+        return true;
+    }
+    let back = rb.explains.iter().any(|e| knowledge.covers(&e.what, &ra.id) && in_scope(&e.scope, b, a));
+    if back || plainly_later(job, a, b) {
+        return false;
+    }
+    // A weak guess explains no strong observation, except that fallbacks and victims always have a reason.
+    let enough = a.odds >= 1.5 || b.place >= Place::Victim && a.odds >= b.odds.min(1.0) || a.odds >= b.odds;
+    a.place < b.place && enough
+}
+
+fn in_scope(scope: &str, a: &Finding, b: &Finding) -> bool {
+    match scope {
+        "process" => {
+            a.blamed.ranks.meets(&b.blamed.ranks) || (a.blamed.ranks.is_empty() || b.blamed.ranks.is_empty())
+        }
+        "host" => {
+            a.blamed.hosts.iter().any(|x| b.blamed.hosts.iter().any(|y| crate::job::same_host(x, y)))
+                || a.blamed.hosts.is_empty()
+                || b.blamed.hosts.is_empty()
+        }
+        _ => true,
+    }
+}
+
+fn first_time(job: &Job, f: &Finding) -> Option<i64> {
+    f.events.iter().filter_map(|&e| job.event(e).time).map(|t| t.utc()).min()
+}
+
+/// Later by times that can be compared and are far enough apart, or by lines of the same process.
+fn plainly_later(job: &Job, a: &Finding, b: &Finding) -> bool {
+    let times = |f: &Finding| -> Option<crate::base::Stamp> {
+        f.events.iter().filter_map(|&e| job.event(e).time).min_by_key(|t| t.utc())
+    };
+    if let (Some(x), Some(y)) = (times(a), times(b))
+        && let Some((x, y)) = x.comparable(&y)
+    {
+        return x > y + 20_000_000_000;
+    }
+    let first = |f: &Finding| -> Option<EventId> { f.events.iter().copied().min() };
+    let (Some(x), Some(y)) = (first(a), first(b)) else { return false };
+    let (px, py) = (&job.events[x as usize], &job.events[y as usize]);
+    px.process.is_some()
+        && px.process == py.process
+        && px.source == py.source
+        && job.event(x).line > job.event(y).line
+}
+
+fn break_circles(all: &mut [Ordered]) {
+    for i in 0..all.len() {
+        let mut seen = vec![i];
+        let mut at = i;
+        while let Some(up) = all[at].under {
+            if seen.contains(&up) {
+                // The likelier of the circle stands above.
+                let top = seen
+                    .iter()
+                    .copied()
+                    .max_by(|&x, &y| weight(&all[x].finding).total_cmp(&weight(&all[y].finding)))
+                    .unwrap_or(up);
+                all[top].under = None;
+                break;
+            }
+            seen.push(up);
+            at = up;
+        }
+    }
+}
+
+/// Odds become confidence; what else could be meant takes its share.
+fn weigh(knowledge: &Knowledge, all: &mut [Ordered]) {
+    let roots: Vec<usize> = (0..all.len()).filter(|&i| all[i].under.is_none()).collect();
+    for i in 0..all.len() {
+        let f = &all[i].finding;
+        let mut odds = f.odds;
+        let rivals =
+            roots.iter().filter(|&&r| r != i && knowledge.rules[all[r].finding.rule].0.severity == "fatal");
+        let strongest = rivals.map(|&r| all[r].finding.odds).fold(f64::MIN, f64::max);
+        if all[i].under.is_none() && strongest > f64::MIN {
+            odds -= (strongest - odds + 2.0).clamp(0.0, 3.0) * 0.35;
+        }
+        if all[i].under.is_none() && all.iter().any(|o| o.under == Some(i)) {
+            odds += 0.3; // it explains what else is seen
+        }
+        if f.place == Place::Fallback {
+            odds = odds.min(0.6);
+        }
+        let p = 1.0 / (1.0 + (-odds).exp());
+        all[i].confidence = (p * 100.0).round() / 100.0;
+    }
+}
+
+/// Whether the run went on or ended well after it.
+fn survived(knowledge: &Knowledge, job: &Job, f: &Finding) -> bool {
+    if knowledge.rules[f.rule].0.severity != "fatal" {
+        return false;
+    }
+    match job.end.state {
+        State::Well => true,
+        State::AtWork => {
+            // Only what stands before the last lines of work, in the source that shows it.
+            let Some(&step) = job.end.events.first() else { return true };
+            let p = &job.events[step as usize];
+            let last = job.sources[p.source as usize]
+                .bulk
+                .get(&(job.event(step).message, job.event(step).speaker))
+                .map_or(job.event(step).last_line, |b| b.1.line);
+            f.events.iter().all(|&e| job.events[e as usize].source != p.source || job.event(e).line < last)
+        }
+        _ => false,
+    }
+}
