@@ -1,0 +1,336 @@
+//! The whole way in one call: sources in, a report out, nothing printed, no
+//! global state. Commands and other programs both come through here.
+
+mod apart;
+mod pipeline;
+
+use crate::base::{Error, Result};
+use crate::catalogue::{Catalogue, built_in};
+use crate::input::Given;
+use crate::job::Job;
+use crate::knowledge::{Fault, Knowledge, Place};
+use crate::report::Report;
+use crate::rules::{self, Context};
+use crate::text::Scanner;
+use crate::verdict::{self, Ordered};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How to read.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Threads; 0 takes all cores.
+    pub threads: usize,
+    /// Size of blocks in bytes.
+    pub block: usize,
+    /// Which attempt to diagnose, from 1; the last one where `None`.
+    pub attempt: Option<usize>,
+    /// Set from outside to stop reading and report on what came so far.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { threads: 0, block: 1 << 20, attempt: None, interrupted: Arc::default() }
+    }
+}
+
+/// Loaded and compiled knowledge, ready to read jobs.
+#[derive(Debug)]
+pub struct Engine {
+    /// What it knows.
+    pub knowledge: Knowledge,
+    /// The messages, compiled.
+    pub catalogue: Catalogue,
+    scanner: Scanner,
+}
+
+/// One line that was recognised, for `ncclcheck events`.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct EventLine {
+    /// Path of the source.
+    pub source: String,
+    /// Line from 1.
+    pub line: u64,
+    /// Message id, or `unknown` for lines that look like trouble and that no message knows.
+    pub message: String,
+    /// Which wording, from 1 in the order of the file.
+    pub form: usize,
+    /// Role of the message.
+    pub role: String,
+    /// Kind of the message.
+    pub kind: String,
+    /// Who said it: prefix, `host:pid`, or the source.
+    pub speaker: String,
+    /// Rank, where known, and how.
+    pub rank: Option<u32>,
+    /// See `rank`.
+    pub rank_by: Option<&'static str>,
+    /// Host, where known.
+    pub host: Option<String>,
+    /// Time as far as the line gives it.
+    pub time: Option<String>,
+    /// Fields in order of name.
+    pub fields: std::collections::BTreeMap<String, String>,
+    /// How many lines this stands for.
+    pub count: u64,
+    /// The line as it stands there, secrets masked.
+    pub text: String,
+}
+
+/// Why a rule fired or not, for `ncclcheck rules why`.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Why {
+    /// Rule.
+    pub id: String,
+    /// Whether it is a finding.
+    pub found: bool,
+    /// Place among the diagnoses from 1, where it is one.
+    pub rank: Option<usize>,
+    /// What explains it, where something does.
+    pub under: Option<String>,
+    /// For each way in which the cause shows (the first is that of messages that suggest the cause by themselves):
+    /// its conditions, each with what was found.
+    pub ways: Vec<Way>,
+}
+
+/// One way of [`Why`].
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Way {
+    /// Strength in words.
+    pub strength: String,
+    /// Whether all of it holds.
+    pub holds: bool,
+    /// Each condition in words, whether it holds, and up to three lines (`source:line: text`).
+    pub conditions: Vec<(String, bool, Vec<String>)>,
+}
+
+/// A line taken apart, for `ncclcheck explain 'LINE'`.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Taken {
+    /// What stood before the text, in words (`launcher prefix: rank 3`, `NCCL header: host node1, process 12 …`).
+    pub header: Vec<(String, String)>,
+    /// Message id, or `None` when no message knows it.
+    pub message: Option<String>,
+    /// Fields: name, type, text.
+    pub fields: Vec<(String, String, String)>,
+}
+
+/// A job that was read, with the findings in their order.
+struct Judged {
+    job: Job,
+    ordered: Vec<Ordered>,
+    problems: Vec<(String, String)>,
+}
+
+impl Engine {
+    /// With the built-in knowledge and that of folders.
+    ///
+    /// # Errors
+    /// When a file is wrong; the text lists all faults, one a line.
+    pub fn new(folders: &[&Path]) -> Result<Self> {
+        let (engine, faults) = Self::lenient(folders);
+        if faults.is_empty() {
+            return Ok(engine);
+        }
+        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        Err(Error::Knowledge(lines.join("\n")))
+    }
+
+    /// Like [`Engine::new`], with what could be loaded and the faults beside it.
+    #[must_use]
+    pub fn lenient(folders: &[&Path]) -> (Self, Vec<Fault>) {
+        let (knowledge, faults) = Knowledge::with_folders(folders);
+        let catalogue = Catalogue::new(&knowledge);
+        let scanner = Scanner::new(&knowledge.anchors);
+        (Self { knowledge, catalogue, scanner }, faults)
+    }
+
+    fn judge(&self, given: &[Given], options: &Options) -> Result<Judged> {
+        let read = pipeline::read(&self.catalogue, &self.scanner, given, options);
+        if read.sources.is_empty() {
+            let what: Vec<String> = read.problems.iter().map(|(p, w)| format!("{p}: {w}")).collect();
+            return Err(Error::NoInput(if what.is_empty() { "no input".into() } else { what.join("; ") }));
+        }
+        let nothing = read.sources.iter().all(|s| s.bytes == 0 && !s.problems.is_empty());
+        if nothing {
+            let what: Vec<String> =
+                read.sources.iter().map(|s| format!("{}: {}", s.name, s.problems.join(", "))).collect();
+            return Err(Error::NoInput(what.join("; ")));
+        }
+        let job = Job::build(&self.catalogue, &self.knowledge, read.sources, options.attempt);
+        let mut cx = Context::new(&job, &self.catalogue, &self.knowledge);
+        let findings = rules::evaluate(&mut cx);
+        let ordered = verdict::order(&self.knowledge, &self.catalogue, &job, findings);
+        Ok(Judged { job, ordered, problems: read.problems })
+    }
+
+    /// Reads one job.
+    ///
+    /// # Errors
+    /// When nothing could be read at all.
+    pub fn diagnose(&self, given: &[Given], options: &Options) -> Result<Report> {
+        let j = self.judge(given, options)?;
+        Ok(verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.problems))
+    }
+
+    /// What is read from one job, in the order of sources and lines.
+    ///
+    /// # Errors
+    /// As [`Engine::diagnose`].
+    pub fn events(&self, given: &[Given], options: &Options, unknown: bool) -> Result<Vec<EventLine>> {
+        let j = self.judge(given, options)?;
+        let wanted = |id: &str| (id == built_in::UNKNOWN || id == built_in::UNKNOWN_WARN) == unknown;
+        let lines = (0..j.job.events.len() as u32)
+            .filter(|&e| wanted(&j.job.entry(&self.catalogue, e).id))
+            .map(|e| self.event_line(&j.job, e));
+        Ok(lines.collect())
+    }
+
+    fn event_line(&self, job: &Job, id: u32) -> EventLine {
+        let evidence = verdict::evidence_of(&self.catalogue, job, id);
+        let event = job.event(id);
+        let entry = job.entry(&self.catalogue, id);
+        let place = &job.events[id as usize];
+        let speaker =
+            place.process.map_or_else(|| evidence.source.clone(), |p| job.processes[p as usize].name.clone());
+        EventLine {
+            source: evidence.source,
+            line: evidence.line,
+            message: entry.id.clone(),
+            form: usize::from(event.form) + 1,
+            role: format!("{:?}", entry.role).to_lowercase(),
+            kind: format!("{:?}", entry.kind).to_lowercase(),
+            speaker,
+            rank: evidence.rank,
+            rank_by: evidence.rank_by,
+            host: evidence.host,
+            time: evidence.time_text,
+            fields: event
+                .fields
+                .iter()
+                .map(|(f, v)| (self.catalogue.fields[usize::from(*f)].clone(), v.to_string()))
+                .collect(),
+            count: evidence.count,
+            text: evidence.text,
+        }
+    }
+
+    /// Why a rule fired or not.
+    ///
+    /// # Errors
+    /// As [`Engine::diagnose`]; `Ok(None)` when there is no such rule.
+    pub fn why(&self, id: &str, given: &[Given], options: &Options) -> Result<Option<Why>> {
+        let Some(at) = self.knowledge.rules.iter().position(|(r, _)| r.id == id) else { return Ok(None) };
+        let j = self.judge(given, options)?;
+        let mut cx = Context::new(&j.job, &self.catalogue, &self.knowledge);
+        cx.explained = j
+            .ordered
+            .iter()
+            .any(|o| o.under.is_none() && self.knowledge.rules[o.finding.rule].0.place != Place::Fallback);
+        let ways = rules::ways(&cx, &self.knowledge.rules[at].0)
+            .into_iter()
+            .map(|w| Way {
+                strength: format!("{:?}", w.strength).to_lowercase(),
+                holds: w.holds,
+                conditions: w
+                    .conditions
+                    .into_iter()
+                    .map(|(what, met, e)| (what, met, self.lines(&j.job, &e)))
+                    .collect(),
+            })
+            .collect();
+        let found = j.ordered.iter().position(|o| o.finding.rule == at);
+        let name = |i: usize| self.knowledge.rules[j.ordered[i].finding.rule].0.id.clone();
+        Ok(Some(Why {
+            id: id.to_string(),
+            found: found.is_some(),
+            rank: found.filter(|&f| j.ordered[f].under.is_none()).map(|f| f + 1),
+            under: found.and_then(|f| j.ordered[f].under).map(name),
+            ways,
+        }))
+    }
+
+    fn lines(&self, job: &Job, events: &[u32]) -> Vec<String> {
+        events
+            .iter()
+            .take(3)
+            .map(|&e| {
+                let v = verdict::evidence_of(&self.catalogue, job, e);
+                let text: String = v.text.chars().take(160).collect();
+                format!("{}:{}: {text}", v.source, v.line)
+            })
+            .collect()
+    }
+
+    /// Takes one line apart.
+    #[must_use]
+    pub fn take_apart(&self, line: &str) -> Taken {
+        apart::take(&self.catalogue, line)
+    }
+
+    /// All faults of the knowledge: samples, anchors, rules.
+    #[must_use]
+    pub fn check(&self) -> Vec<Fault> {
+        let mut faults = self.catalogue.check(&self.knowledge);
+        faults.extend(rules::check(&self.knowledge, &self.catalogue));
+        if self.knowledge.anchors.len() > 64 {
+            let what = format!(
+                "{} anchors; those beyond 64 go into a second, slower search",
+                self.knowledge.anchors.len()
+            );
+            faults.push(Fault { file: "anchors.toml".into(), line: None, what });
+        }
+        faults.sort();
+        faults
+    }
+
+    /// Runs the tests in the rule files, all or those of one id: name and, where it failed, why.
+    #[must_use]
+    pub fn test(&self, id: Option<&str>) -> Vec<(String, Option<String>)> {
+        let mut out = Vec::new();
+        for (rule, _) in &self.knowledge.rules {
+            if id.is_some_and(|i| i != rule.id) {
+                continue;
+            }
+            for test in &rule.tests {
+                out.push((format!("{}: {}", rule.id, test.name), self.run_test(&rule.id, test)));
+            }
+        }
+        out
+    }
+
+    fn run_test(&self, id: &str, test: &crate::knowledge::RuleTest) -> Option<String> {
+        let given: Vec<Given> = test
+            .input
+            .iter()
+            .map(|(name, text)| Given::Bytes { name: name.clone(), data: text.clone().into_bytes() })
+            .collect();
+        let report = match self.diagnose(&given, &Options { threads: 1, ..Options::default() }) {
+            Ok(r) => r,
+            Err(e) => return Some(e.to_string()),
+        };
+        let got: Vec<&str> = report.diagnoses.iter().map(|d| d.cause.as_str()).collect();
+        let at = report.diagnoses.iter().position(|d| d.cause == id);
+        let expect = &test.expect;
+        if at.is_some() != expect.finding {
+            return Some(format!("expected finding = {}, got {got:?}", expect.finding));
+        }
+        let d = &report.diagnoses[at?];
+        if expect.first == Some(true) && at != Some(0) {
+            return Some(format!("is not the first: {got:?}"));
+        }
+        if let Some(ranks) = &expect.ranks
+            && *ranks != d.culprits.ranks
+        {
+            return Some(format!("culprit ranks are {:?}", d.culprits.ranks));
+        }
+        if let Some(hosts) = &expect.hosts
+            && *hosts != d.culprits.hosts
+        {
+            return Some(format!("culprit hosts are {:?}", d.culprits.hosts));
+        }
+        None
+    }
+}
