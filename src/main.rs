@@ -1,2 +1,5 @@
 //! The program: everything is in the library's `cli` room.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    ncclcheck::cli::run()
+}

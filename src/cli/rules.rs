@@ -1,0 +1,141 @@
+//! `ncclcheck rules check|test|list|show|why`: for who writes rules. What a
+//! rule looks for is put into words in `describe`.
+
+mod describe;
+
+use super::args::{Global, Rules, Sources};
+use super::explain::nearest;
+use super::out::{FINE, FOUND, Fail, columns, complain, print};
+use super::sources;
+use crate::engine::{Engine, Why};
+use crate::report::text::{BAD, BOLD, CODE, DIM, GOOD, PLAIN, Page, visible};
+use std::io::{self, Write};
+
+pub(super) fn run(global: &Global, command: &Rules) -> Result<u8, Fail> {
+    match command {
+        Rules::Check => check(global),
+        Rules::Test { id } => test(global, id.as_deref()),
+        Rules::List => list(global),
+        Rules::Show { id } => show(global, id),
+        Rules::Why { id, sources } => why(global, id, sources),
+    }
+}
+
+/// All faults of the knowledge, one a line.
+fn check(global: &Global) -> Result<u8, Fail> {
+    sources::folders(global)?;
+    let faults: Vec<String> = match sources::load(global) {
+        Err(text) => text.lines().map(str::to_string).collect(),
+        Ok(engine) => {
+            let faults = engine.check();
+            if faults.is_empty() {
+                let known = &engine.knowledge;
+                let (messages, rules) = (known.messages.len(), known.rules.len());
+                return print(global.color, FINE, |out| {
+                    writeln!(out, "{GOOD}no faults{GOOD:#} in {messages} messages and {rules} rules")
+                });
+            }
+            faults.iter().map(ToString::to_string).collect()
+        }
+    };
+    print(global.color, FOUND, |out| {
+        faults.iter().try_for_each(|fault| writeln!(out, "{}", visible(fault)))?;
+        writeln!(out, "{BAD}{} fault(s){BAD:#}", faults.len())
+    })
+}
+
+fn test(global: &Global, id: Option<&str>) -> Result<u8, Fail> {
+    let engine = sources::engine(global)?;
+    if let Some(id) = id
+        && !knows(&engine, id)
+    {
+        return Ok(no_such(&engine, id));
+    }
+    let results = engine.test(id);
+    let failed = results.iter().filter(|(_, why)| why.is_some()).count();
+    print(global.color, if failed == 0 { FINE } else { FOUND }, |out| {
+        for (name, why) in &results {
+            match why {
+                None => writeln!(out, "{GOOD}ok{GOOD:#}      {}", visible(name))?,
+                Some(why) => {
+                    writeln!(out, "{BAD}FAILED{BAD:#}  {}", visible(name))?;
+                    why.lines().try_for_each(|line| writeln!(out, "          {}", visible(line)))?;
+                }
+            }
+        }
+        writeln!(out, "{} tests, {failed} failed", results.len())
+    })
+}
+
+fn list(global: &Global) -> Result<u8, Fail> {
+    let engine = sources::engine(global)?;
+    let rules = &engine.knowledge.rules;
+    let widest = rules.iter().map(|(r, _)| r.id.len()).max().unwrap_or(0);
+    print(global.color, FINE, |out| {
+        for (rule, _) in rules {
+            let gap = " ".repeat(widest - rule.id.len());
+            let title = visible(&rule.title);
+            writeln!(out, "{CODE}{}{CODE:#}{gap}  {DIM}{:<8}{DIM:#}  {title}", rule.id, rule.severity)?;
+        }
+        Ok(())
+    })
+}
+
+fn show(global: &Global, id: &str) -> Result<u8, Fail> {
+    let engine = sources::engine(global)?;
+    let Some((rule, file)) = engine.knowledge.rules.iter().find(|(r, _)| r.id == id) else {
+        return Ok(no_such(&engine, id));
+    };
+    let mut page = Page::new(columns());
+    describe::rule(rule, file, &engine.knowledge, &mut page);
+    print(global.color, FINE, |out| page.lines().iter().try_for_each(|line| writeln!(out, "{line}")))
+}
+
+fn why(global: &Global, id: &str, given: &Sources) -> Result<u8, Fail> {
+    let engine = sources::engine(global)?;
+    if !knows(&engine, id) {
+        return Ok(no_such(&engine, id));
+    }
+    let (given, options) = sources::given(given)?;
+    match engine.why(id, &given, &options).map_err(|err| err.to_string())? {
+        Some(why) => print(global.color, FINE, |out| reasons(&why, out)),
+        None => Ok(no_such(&engine, id)),
+    }
+}
+
+fn knows(engine: &Engine, id: &str) -> bool {
+    engine.knowledge.rules.iter().any(|(r, _)| r.id == id)
+}
+
+fn no_such(engine: &Engine, id: &str) -> u8 {
+    let near = nearest(&engine.knowledge, id);
+    let hint = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
+    complain(&format!("there is no rule \"{id}\"{hint}"));
+    FOUND
+}
+
+/// Each way in which the cause shows, with what was found and what was missing.
+fn reasons(why: &Why, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page::new(columns());
+    let verdict = match (why.found, why.rank, &why.under) {
+        (true, Some(n), _) => format!("found; number {n} among the diagnoses"),
+        (true, None, Some(under)) => format!("found; explained by {}", visible(under)),
+        (true, None, None) => "found; not among the diagnoses".into(),
+        (false, ..) => "not found".into(),
+    };
+    page.flow("", "", &[(BOLD, format!("{}:", visible(&why.id))), (PLAIN, verdict)], usize::MAX);
+    for (i, way) in why.ways.iter().enumerate() {
+        let (ink, holds) = if way.holds { (GOOD, "holds") } else { (DIM, "does not hold") };
+        let head = [(BOLD, format!("Way {} ({}):", i + 1, visible(&way.strength))), (ink, holds.into())];
+        page.blank();
+        page.flow("", "", &head, usize::MAX);
+        for (condition, holds, lines) in &way.conditions {
+            let (ink, mark) = if *holds { (GOOD, "yes") } else { (BAD, "no ") };
+            page.flow("  ", "      ", &[(ink, mark.into()), (PLAIN, visible(condition))], usize::MAX);
+            for line in lines {
+                page.quote(&[], &format!("    {}", visible(line)), false);
+            }
+        }
+    }
+    page.lines().iter().try_for_each(|line| writeln!(out, "{line}"))
+}

@@ -1,0 +1,378 @@
+//! The program from outside: help, exit statuses, colours, closed pipes.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ncclcheck"));
+    command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    program().args(args).output().unwrap()
+}
+
+/// With something on standard input.
+fn piped(args: &[&str], input: &str) -> Output {
+    let mut child = program()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that refuses its arguments does not read: a broken pipe here is no failure.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A file of its own for a test.
+fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
+    let path = dir.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn help_of_every_command_is_fine_and_has_examples() {
+    let commands: [&[&str]; 5] = [&[], &["diagnose"], &["explain"], &["events"], &["rules"]];
+    for command in commands {
+        let output = run(&[command, &["--help"]].concat());
+        assert_eq!(code(&output), 0, "{command:?}");
+        assert!(out(&output).contains("Usage: ncclcheck"), "{command:?}");
+        assert!(out(&output).contains("Examples:"), "{command:?}");
+        assert!(err(&output).is_empty(), "{command:?}");
+    }
+    for command in ["check", "test", "list", "show", "why"] {
+        assert_eq!(code(&run(&["rules", command, "--help"])), 0, "{command}");
+    }
+    assert_eq!(code(&run(&["--version"])), 0);
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_speaks_on_standard_error_only() {
+    let wrong: [&[&str]; 5] =
+        [&["nonsense"], &["diagnose", "--format", "xml"], &["diagnose", "--attempt", "0"], &["explain"], &[]];
+    for args in wrong {
+        let output = run(args);
+        assert_eq!(code(&output), 2, "{args:?}");
+        assert!(out(&output).is_empty() && !err(&output).is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_missing_path_ends_with_2_and_one_line() {
+    let output = run(&["diagnose", "no/such/file.log"]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(err(&output), "ncclcheck: no/such/file.log: no such file or directory\n");
+    assert!(out(&output).is_empty());
+}
+
+#[test]
+fn a_missing_rules_folder_ends_with_2() {
+    let output = run(&["--rules", "no/such/folder", "rules", "list"]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(err(&output).lines().count(), 1);
+}
+
+#[test]
+fn codes_are_explained_by_word_and_number() {
+    let cases: [(&[&str], &str); 19] = [
+        (&["status 12"], "IBV_WC_RETRY_EXC_ERR"),
+        (&["exit", "-9"], "SIGKILL"),
+        (&["-9"], "SIGKILL"),
+        (&["exit", "137"], "SIGKILL"),
+        (&["exit", "140"], "SIGUSR2"),
+        (&["0:9"], "SIGKILL"),
+        (&["signal", "9"], "SIGKILL"),
+        (&["sigkill"], "signal 9"),
+        (&["xid", "79"], "fallen off the bus"),
+        (&["errno", "110"], "ETIMEDOUT"),
+        (&["ENOSPC"], "28"),
+        (&["cuda", "719"], "cudaErrorLaunchFailure"),
+        (&["cudaErrorAssert"], "710"),
+        (&["ncclRemoteError"], "2.13"),
+        (&["result", "6"], "ncclRemoteError"),
+        (&["NCCL_P2P_DISABLE"], "no memory setting"),
+        (&["nccl_timeout"], "Does not exist"),
+        (&["NCCL_BUFFSIZE=4M"], "none that it accepts"),
+        (&["NCCL_BUFFSIZE=4194304"], "is a value that it accepts"),
+    ];
+    for (asked, answer) in cases {
+        let output = run(&[&["explain"], asked].concat());
+        assert_eq!(code(&output), 0, "{asked:?}: {}", err(&output));
+        let flat = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(answer), "{asked:?}: {flat}");
+    }
+}
+
+#[test]
+fn an_explanation_is_at_most_a_screen() {
+    for asked in ["NCCL_P2P_DISABLE", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "12", "exit 137", "NCCL_ALGO"] {
+        let lines = out(&run(&["explain", asked])).lines().count();
+        assert!((1..=42).contains(&lines), "{asked}: {lines}");
+    }
+}
+
+#[test]
+fn what_is_unknown_ends_with_1_and_the_nearest_names() {
+    let output = run(&["explain", "NCCL_P2P_DISABL"]);
+    assert_eq!(code(&output), 1);
+    assert!(err(&output).contains("NCCL_P2P_DISABLE"));
+    assert_eq!(err(&output).lines().count(), 1);
+    let output = run(&["explain", "--format", "json", "qwertyuiop"]);
+    assert_eq!(code(&output), 1);
+    let json: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(json["answers"], serde_json::json!([]));
+}
+
+#[test]
+fn explanations_come_as_json_too() {
+    let output = run(&["explain", "status", "12", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(json["schema"], "ncclcheck.explain/1");
+    assert_eq!(json["answers"][0]["kind"], "RDMA completion status");
+}
+
+#[test]
+fn a_rule_that_is_not_there_ends_with_1() {
+    let output = run(&["rules", "show", "no/such-rule"]);
+    assert_eq!(code(&output), 1);
+    assert!(err(&output).contains("no/such-rule"));
+    assert!(out(&output).is_empty());
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let esc = '\u{1b}';
+    assert!(!out(&run(&["explain", "status 12"])).contains(esc));
+    assert!(out(&run(&["explain", "status 12", "--color", "always"])).contains(esc));
+    assert!(!out(&run(&["explain", "status 12", "--color", "never"])).contains(esc));
+    let output = program().env("NO_COLOR", "1").args(["explain", "status 12"]).output().unwrap();
+    assert!(!out(&output).contains(esc));
+}
+
+#[test]
+fn hostile_arguments_do_not_reach_the_terminal() {
+    let output = run(&["explain", "a\u{1b}[2Jb"]);
+    assert_eq!(code(&output), 1);
+    assert!(!err(&output).contains('\u{1b}'));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let mut child = program()
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 0);
+    assert!(err(&output).is_empty(), "{}", err(&output));
+}
+
+#[test]
+fn completions_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = run(&["completions", shell]);
+        assert_eq!(code(&output), 0, "{shell}");
+        assert!(out(&output).contains("diagnose"), "{shell}");
+    }
+}
+
+/// These need the whole way from text to verdict.
+mod needs_engine {
+    use super::*;
+
+    const TRACEBACK: &str = "[rank1]: Traceback (most recent call last):\n\
+                             [rank1]:   File \"train.py\", line 12, in <module>\n\
+                             [rank1]:     main()\n\
+                             [rank1]: ValueError: learning rate must be positive\n";
+
+    #[test]
+    #[ignore = "engine"]
+    fn an_empty_input_is_inconclusive_and_fine() {
+        let output = piped(&["diagnose"], "");
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        assert!(out(&output).starts_with("INCONCLUSIVE"));
+        assert!(out(&output).contains("What to collect"));
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn a_failed_job_ends_with_1_in_both_forms() {
+        let output = piped(&["diagnose"], TRACEBACK);
+        assert_eq!(code(&output), 1, "{}", err(&output));
+        assert!(out(&output).starts_with("FAULT"));
+        assert!(out(&output).contains(":4"), "{}", out(&output));
+        let output = piped(&["diagnose", "--format", "json", "-"], TRACEBACK);
+        assert_eq!(code(&output), 1);
+        let json: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+        assert_eq!(json["schema"], "ncclcheck.report/1");
+        assert_eq!(json["diagnoses"][0]["cause"], "app/exception");
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn an_empty_folder_ends_with_2_and_one_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let output = run(&["diagnose", dir.path().to_str().unwrap()]);
+        assert_eq!(code(&output), 2);
+        assert_eq!(err(&output).lines().count(), 1);
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn one_missing_path_among_several_is_a_problem_in_the_report() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = file(&dir, "rank1.log", TRACEBACK);
+        let output = run(&["diagnose", log.to_str().unwrap(), "no/such/file.log"]);
+        assert_eq!(code(&output), 1, "{}", err(&output));
+        assert!(out(&output).contains("no/such/file.log"));
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn an_attempt_that_is_not_there_is_wrong_usage() {
+        let output = piped(&["diagnose", "--attempt", "7"], TRACEBACK);
+        assert_eq!(code(&output), 2);
+        assert_eq!(err(&output).lines().count(), 1);
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn the_report_has_no_colour_in_a_pipe_and_fits_the_width() {
+        let output = piped(&["diagnose", "--width", "60"], TRACEBACK);
+        assert!(!out(&output).contains('\u{1b}'));
+        assert!(out(&output).lines().all(|l| l.chars().count() <= 60));
+        assert!(out(&piped(&["diagnose", "--color", "always"], TRACEBACK)).contains('\u{1b}'));
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn a_closed_pipe_keeps_the_status_of_the_verdict() {
+        let mut child = program()
+            .args(["diagnose", "-v"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        child.stdin.take().unwrap().write_all(TRACEBACK.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), 1);
+        assert!(err(&output).is_empty());
+    }
+
+    /// Sends signals to a program that still waits for more input.
+    #[cfg(unix)]
+    fn signalled(signals: &[&str]) -> Output {
+        let mut child = program()
+            .args(["diagnose"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(TRACEBACK.as_bytes()).unwrap();
+        for signal in signals {
+            std::thread::sleep(std::time::Duration::from_millis(800));
+            let done = Command::new("kill").args([*signal, &child.id().to_string()]).status().unwrap();
+            assert!(done.success());
+        }
+        let output = child.wait_with_output().unwrap();
+        drop(input);
+        output
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[ignore = "engine"]
+    fn the_first_interrupt_gives_the_report_on_what_came_so_far() {
+        let output = signalled(&["-INT"]);
+        assert_eq!(code(&output), 1, "{}", err(&output));
+        assert!(out(&output).starts_with("FAULT"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[ignore = "engine"]
+    fn sigterm_ends_it_at_once() {
+        use std::os::unix::process::ExitStatusExt;
+        let output = signalled(&["-TERM"]);
+        assert!(output.status.signal() == Some(15) || code(&output) == 143, "{:?}", output.status);
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn events_are_lines_and_objects() {
+        let output = piped(&["events"], TRACEBACK);
+        assert_eq!(code(&output), 0);
+        assert!(out(&output).lines().any(|l| l.contains("python.exception")));
+        let output = piped(&["events", "--format", "ndjson"], TRACEBACK);
+        for line in out(&output).lines() {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(event["line"].is_u64());
+        }
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn a_cause_and_a_line_are_explained() {
+        let output = run(&["explain", "net/ib-retry-exceeded"]);
+        assert_eq!(code(&output), 0);
+        assert!(out(&output).contains("What to do"));
+        let line = "node1:42:77 [0] NCCL WARN NET/IB : Got completion from peer 10.0.1.22<45231> with error 12, \
+                    opcode 0, len 0, vendor err 129 (Recv)";
+        let output = run(&["explain", line]);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        assert!(out(&output).contains("IBV_WC_RETRY_EXC_ERR"));
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn rules_are_checked_tested_listed_shown_and_reasoned_about() {
+        assert_eq!(code(&run(&["rules", "check"])), 0);
+        assert_eq!(code(&run(&["rules", "test"])), 0);
+        assert!(out(&run(&["rules", "list"])).contains("net/ib-retry-exceeded"));
+        assert_eq!(code(&run(&["rules", "show", "net/ib-retry-exceeded"])), 0);
+        let output = piped(&["rules", "why", "app/exception"], TRACEBACK);
+        assert_eq!(code(&output), 0);
+        assert!(out(&output).contains("found"));
+    }
+
+    #[test]
+    #[ignore = "engine"]
+    fn a_wrong_rule_file_is_named_with_file_and_line() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("net")).unwrap();
+        file(&dir, "net/own.toml", "schema = 1\nid = 5\n");
+        let folder = dir.path().to_str().unwrap();
+        let output = run(&["--rules", folder, "rules", "check"]);
+        assert_eq!(code(&output), 1);
+        assert!(out(&output).contains("net/own.toml:2:"), "{}", out(&output));
+        let output = piped(&["--rules", folder, "diagnose"], TRACEBACK);
+        assert_eq!(code(&output), 2);
+        assert!(err(&output).contains("net/own.toml"));
+    }
+}
