@@ -211,7 +211,7 @@ impl Job {
         self.lines >= self.a.lines || self.written >= self.a.bytes
     }
 
-    fn run(mut self) -> io::Result<()> {
+    fn run(mut self) -> io::Result<String> {
         let all = ranks(&self.a, &mut self.random);
         self.init(&all)?;
         let (mut count, mut buffer) = (0, Vec::with_capacity(1024));
@@ -230,8 +230,7 @@ impl Job {
         for out in &mut self.outs {
             out.flush()?;
         }
-        eprintln!("{what}; {} lines, {} bytes", self.lines, self.written);
-        Ok(())
+        Ok(format!("{what}; {} lines, {} bytes", self.lines, self.written))
     }
 
     /// The lines by which NCCL 2.21 makes a communicator.
@@ -383,13 +382,30 @@ fn training(out: &mut Vec<u8>, r: &Rank, random: &mut Random, count: u64) -> io:
     Ok(1)
 }
 
+/// Does what the arguments say; the tests call it too.
+pub(crate) fn make(words: impl Iterator<Item = String>) -> Result<String, Wrong> {
+    let args = parse(words).map_err(Wrong::Usage)?;
+    Job::new(args).and_then(Job::run).map_err(Wrong::Write)
+}
+
+/// Why nothing was made.
+pub(crate) enum Wrong {
+    Usage(String),
+    Write(io::Error),
+}
+
 fn main() -> ExitCode {
-    let parsed = parse(std::env::args().skip(1));
-    let Ok(a) = parsed.inspect_err(|what| eprintln!("{what}\n{USAGE}")) else { return ExitCode::from(2) };
-    match Job::new(a).and_then(Job::run) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(e) => {
+    match make(std::env::args().skip(1)) {
+        Ok(said) => {
+            eprintln!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(Wrong::Usage(what)) => {
+            eprintln!("{what}\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Err(Wrong::Write(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Wrong::Write(e)) => {
             eprintln!("cannot write: {e}");
             ExitCode::FAILURE
         }
