@@ -30,6 +30,8 @@ pub struct Entry {
     pub role: Role,
     /// Kind.
     pub kind: Kind,
+    /// Which lines.
+    pub door: Door,
     /// Cause that it suggests by itself.
     pub cause: Option<String>,
     /// How strongly.
@@ -197,6 +199,7 @@ impl Catalogue {
             file: file.to_string(),
             role: message.role,
             kind: message.kind,
+            door: message.door,
             cause: message.cause.clone(),
             weight: message.weight,
             types,
@@ -311,6 +314,13 @@ impl Catalogue {
             Asked::Exception => self.exception.candidates(&self.forms, text, &mut candidates),
         }
         self.verify(candidates, text, edges)
+    }
+
+    /// All messages that fit a whole line, its launcher prefix included.
+    #[must_use]
+    pub fn find_in_line(&self, line: &str) -> Vec<Found> {
+        let prefix = crate::text::split_prefix(line.as_bytes());
+        self.find(Asked::Line, &line.as_bytes()[prefix.len as usize..], true)
     }
 
     /// NCCL texts whose header was lost: only those with a long fixed part are believed.

@@ -67,8 +67,10 @@ impl Event {
 pub struct Said {
     /// Physical line from 1 (in a block: from 0).
     pub line: u64,
-    /// Text, cut.
+    /// Text, cleaned and cut.
     pub text: Box<str>,
+    /// Whether that is the whole line as it stands in the input.
+    pub whole: bool,
     /// Time that it gives.
     pub time: Option<Stamp>,
 }

@@ -10,6 +10,7 @@ mod exceptions;
 mod openings;
 mod printf;
 mod read;
+mod settings;
 
 pub use compile::{Asked, Catalogue, Entry, FieldId, Found, MessageId, Slot};
 pub use event::{BulkCount, Event, Said, Speaker, Via, Yield};

@@ -7,6 +7,7 @@ use super::event::{BulkCount, Event, Said, Speaker, Via, Yield};
 use super::exceptions::{self, Frame};
 use super::{FieldId, MessageId, built_in};
 use crate::base::Stamp;
+use crate::knowledge::{Kind, Role};
 use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, ShapeFacts, View, Who};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
@@ -37,10 +38,14 @@ struct Reader<'r, 'b> {
     scanned: &'r Scanned,
     full: bool,
     out: Vec<Event>,
+    /// Whether the lines beside the one at hand were asked too.
+    looked_around: bool,
+    /// Lines that were reached from the head of their traceback.
+    followed: FxHashSet<u32>,
     extra: Vec<Who>,
     extra_by: FxHashMap<Who, u32>,
-    flood: FxHashMap<(u32, u64), (u32, Vec<MessageId>)>,
-    flooded: FxHashMap<(MessageId, u32), (u64, u32)>,
+    /// For equal lines of one speaker: how many were looked at, and the events of the latest.
+    flood: FxHashMap<(u32, u64), (u32, std::ops::Range<usize>)>,
     ids: Ids,
 }
 
@@ -56,6 +61,9 @@ struct Ids {
     func: FieldId,
     claimed: FieldId,
     handled: FieldId,
+    listed: Option<MessageId>,
+    name: FieldId,
+    value: FieldId,
 }
 
 /// A part of a line with its own writer.
@@ -82,6 +90,9 @@ impl<'r, 'b> Reader<'r, 'b> {
             func: field("func"),
             claimed: field("claimed"),
             handled: field("handled"),
+            listed: catalogue.message(built_in::LISTED),
+            name: field("name"),
+            value: field("value"),
         };
         Self {
             catalogue,
@@ -89,37 +100,44 @@ impl<'r, 'b> Reader<'r, 'b> {
             scanned,
             full,
             out: Vec::new(),
+            looked_around: false,
+            followed: FxHashSet::default(),
             extra: Vec::new(),
             extra_by: FxHashMap::default(),
             flood: FxHashMap::default(),
-            flooded: FxHashMap::default(),
             ids,
         }
     }
 
     fn hit(&mut self, hit: &Hit) {
+        if self.followed.contains(&hit.line) {
+            return;
+        }
         let line = self.view.lines[hit.line as usize];
         let key = (!self.full)
             .then(|| (hit.speaker, squashed(&self.view.bytes[hit.text as usize..line.end as usize])));
         if let Some(key) = key
-            && let Some((n, messages)) = self.flood.get_mut(&key)
+            && let Some((n, events)) = self.flood.get(&key)
+            && *n >= FLOOD
         {
-            *n += 1;
-            if *n > FLOOD {
-                for message in messages {
-                    let entry = self.flooded.entry((*message, hit.speaker)).or_insert((0, 0));
-                    *entry = (entry.0 + 1, hit.line);
-                }
-                return;
+            let no = i64::from(line.no) as u64;
+            for event in &mut self.out[events.clone()] {
+                event.count += 1;
+                event.last_line = no;
             }
+            return;
         }
         let before = self.out.len();
+        self.looked_around = false;
         for part in self.parts(hit, line) {
             self.part(part);
         }
-        if let Some(key) = key {
-            let messages = self.out[before..].iter().map(|e| e.message).collect();
-            self.flood.entry(key).or_insert((1, messages));
+        // Equal lines whose neighbours say whose they are, are not equal.
+        if let Some(key) = key
+            && !self.looked_around
+        {
+            let entry = self.flood.entry(key).or_default();
+            *entry = (entry.0 + 1, before..self.out.len());
         }
     }
 
@@ -257,6 +275,11 @@ impl<'r, 'b> Reader<'r, 'b> {
             self.traceback(part);
         }
         let mut found = self.catalogue.find(Asked::Line, raw, self.full);
+        let known =
+            found.iter().any(|f| self.catalogue.messages[usize::from(f.message)].kind == Kind::Setting);
+        if self.full && !known {
+            self.command_line(part, &plain);
+        }
         if found.is_empty() {
             found = self.catalogue.find_bare(raw);
             for f in found {
@@ -270,6 +293,16 @@ impl<'r, 'b> Reader<'r, 'b> {
         for mut f in found {
             self.near(part, &mut f);
             self.push(part, f, Via::Line, None, time);
+        }
+    }
+
+    /// Variables that a command line sets.
+    fn command_line(&mut self, part: Part, text: &str) {
+        let Some(message) = self.ids.listed else { return };
+        for (name, value) in super::settings::assignments(text) {
+            let fields = vec![(self.ids.name, name.into()), (self.ids.value, value.into())];
+            let f = Found { message, form: 0, at: (0, 0), fields, index: 0 };
+            self.push(part, f, Via::Line, None, None);
         }
     }
 
@@ -339,6 +372,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         if self.full {
             return; // every line is looked at anyway
         }
+        self.looked_around = true;
         let who = self.who(part.speaker);
         let top = self.view.lines[part.line].start as usize + FORWARD.1;
         for i in part.line + 1..self.view.lines.len().min(part.line + FORWARD.0) {
@@ -359,6 +393,7 @@ impl<'r, 'b> Reader<'r, 'b> {
                 let time = self.time(there);
                 let raw = self.view.bytes[start..line.end as usize].to_vec();
                 self.exception(there, &raw, kind, words, time);
+                self.followed.insert(i as u32);
             }
             return;
         }
@@ -400,7 +435,12 @@ impl<'r, 'b> Reader<'r, 'b> {
         if chained || self.chained(part) {
             fields.push((self.ids.handled, "outer".into()));
         }
-        if let Some(claim) = found.first() {
+        // What merely says that work goes on claims no exception.
+        let claims = |f: &&Found| {
+            let entry = &self.catalogue.messages[usize::from(f.message)];
+            entry.kind != Kind::Step && entry.role != Role::Fact
+        };
+        if let Some(claim) = found.iter().find(claims) {
             let id = self.catalogue.messages[usize::from(claim.message)].id.clone();
             fields.push((self.ids.claimed, id.into()));
         }
@@ -434,6 +474,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         if patterns.is_empty() {
             return;
         }
+        self.looked_around = true;
         let who = self.who(part.speaker);
         let from = part.line.saturating_sub(8);
         let to = (part.line + 9).min(self.view.lines.len());
@@ -487,6 +528,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         let prefix = text::split_prefix(raw);
         Said {
             line: i64::from(line.no) as u64,
+            whole: raw.len() <= 400 && raw == self.view.raw(&line),
             text: text.into(),
             time: line_time(raw, &raw[prefix.len as usize..]),
         }
@@ -495,15 +537,8 @@ impl<'r, 'b> Reader<'r, 'b> {
     fn finish(mut self, piece: &Piece<'_>) -> Yield {
         let mut seen = FxHashSet::default();
         let mut events = std::mem::take(&mut self.out);
-        events.retain(|e| seen.insert((e.line, e.sub, e.message)));
+        events.retain(|e| Some(e.message) == self.ids.listed || seen.insert((e.line, e.sub, e.message)));
         events.sort_by_key(|e| (e.line as i64, e.sub));
-        for ((message, speaker), (count, last)) in std::mem::take(&mut self.flooded) {
-            let no = i64::from(self.view.lines[last as usize].no) as u64;
-            if let Some(e) = events.iter_mut().rev().find(|e| e.message == message && e.speaker == speaker) {
-                e.count += count;
-                e.last_line = no;
-            }
-        }
         let mut speakers: Vec<Speaker> = self.scanned.speakers.iter().map(|s| self.spoke(s)).collect();
         speakers.extend(self.extra.iter().map(|who| Speaker {
             who: who.clone(),
@@ -573,7 +608,7 @@ fn quote(view: &View<'_>, line: &Line, start: usize, end: usize) -> (Box<str>, b
     (String::from_utf8_lossy(&view.bytes[from..to]).into(), true)
 }
 
-/// A hash of a text in which figures count for nothing, except a rank's.
+/// A hash of a text in which figures count for nothing, except those behind `rank` or `task`.
 fn squashed(text: &[u8]) -> u64 {
     let mut h = rustc_hash::FxHasher::default();
     let mut keep = false;
@@ -581,8 +616,6 @@ fn squashed(text: &[u8]) -> u64 {
     for (i, &b) in text.iter().take(512).enumerate() {
         if b.is_ascii_digit() {
             if !in_number {
-                let back = &text[i.saturating_sub(6)..i];
-                keep = memchr::memmem::find(back, b"ank").is_some();
                 in_number = true;
                 h.write_u8(b'0');
             }
@@ -592,6 +625,10 @@ fn squashed(text: &[u8]) -> u64 {
         } else {
             in_number = false;
             h.write_u8(b);
+            if b.is_ascii_alphabetic() && !(keep && b == b's') {
+                let word = &text[..=i];
+                keep = word.ends_with(b"ank") || word.ends_with(b"ask");
+            }
         }
     }
     text.len().min(1).hash(&mut h);

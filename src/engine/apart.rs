@@ -59,7 +59,7 @@ pub(super) fn take(catalogue: &Catalogue, line: &str) -> Taken {
         .fields
         .iter()
         .map(|(id, value)| {
-            let kind = entry.types.get(id).map_or(String::from("Text"), |t| format!("{t:?}"));
+            let kind = entry.types.get(id).map_or(String::from("text"), super::word);
             (catalogue.fields[usize::from(*id)].clone(), kind, value.to_string())
         })
         .collect();

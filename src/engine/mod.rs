@@ -151,7 +151,7 @@ impl Engine {
         let read = pipeline::read(&self.catalogue, &self.scanner, given, options);
         if read.sources.is_empty() {
             let what: Vec<String> = read.problems.iter().map(|(p, w)| format!("{p}: {w}")).collect();
-            return Err(Error::NoInput(if what.is_empty() { "no input".into() } else { what.join("; ") }));
+            return Err(Error::NoInput(if what.is_empty() { empty(given) } else { what.join("; ") }));
         }
         let nothing = read.sources.iter().all(|s| s.bytes == 0 && !s.problems.is_empty());
         if nothing {
@@ -200,8 +200,8 @@ impl Engine {
             line: evidence.line,
             message: entry.id.clone(),
             form: usize::from(event.form) + 1,
-            role: format!("{:?}", entry.role).to_lowercase(),
-            kind: format!("{:?}", entry.kind).to_lowercase(),
+            role: word(&entry.role),
+            kind: word(&entry.kind),
             speaker,
             rank: evidence.rank,
             rank_by: evidence.rank_by,
@@ -232,7 +232,7 @@ impl Engine {
         let ways = rules::ways(&cx, &self.knowledge.rules[at].0)
             .into_iter()
             .map(|w| Way {
-                strength: format!("{:?}", w.strength).to_lowercase(),
+                strength: word(&w.strength),
                 holds: w.holds,
                 conditions: w
                     .conditions
@@ -333,4 +333,28 @@ impl Engine {
         }
         None
     }
+}
+
+/// Nothing was found and nothing was wrong: folders without a file.
+fn empty(given: &[Given]) -> String {
+    let folders: Vec<String> = given
+        .iter()
+        .filter_map(|g| match g {
+            Given::Path(path) => Some(format!("{}: no files in it", path.display())),
+            _ => None,
+        })
+        .collect();
+    if folders.is_empty() { "no input".into() } else { folders.join("; ") }
+}
+
+/// A name of a closed list as the rule files write it: `EndsWell` is `ends-well`.
+fn word(value: &impl std::fmt::Debug) -> String {
+    let mut out = String::new();
+    for c in format!("{value:?}").chars() {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
 }

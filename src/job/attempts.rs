@@ -37,7 +37,8 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
                 Kind::Restarts => state.restart(event.line),
                 Kind::JobStarts => {
                     let job_id = slot_of(catalogue, event, "job").unwrap_or("");
-                    state.starts(format!("{}\u{0}{job_id}\u{0}{:?}", entry.id, placed.process))
+                    let other = state.other_job(job_id);
+                    other | state.starts(format!("{}\u{0}{job_id}\u{0}{:?}", entry.id, placed.process))
                 }
                 Kind::Comm if slot_of(catalogue, event, "phase") == Some("start") => {
                     state.process_starts(placed.rank, placed.process, event)
@@ -81,6 +82,7 @@ struct Life {
     started: FxHashSet<String>,
     ranks: FxHashSet<(u32, u32)>,
     restarted: u64,
+    job: Option<String>,
 }
 
 impl Life {
@@ -89,6 +91,16 @@ impl Life {
         let again = self.restarted == 0 || line > self.restarted + 5;
         self.restarted = line;
         again
+    }
+
+    /// A job id that is not the one that spoke before.
+    fn other_job(&mut self, id: &str) -> bool {
+        if id.is_empty() {
+            return false;
+        }
+        let other = self.job.as_deref().is_some_and(|j| j != id);
+        self.job = Some(id.to_string());
+        other
     }
 
     fn starts(&mut self, who: String) -> bool {
@@ -111,7 +123,7 @@ impl Life {
     }
 
     fn reset(&mut self) {
-        *self = Self { restarted: self.restarted, ..Self::default() };
+        *self = Self { restarted: self.restarted, job: self.job.take(), ..Self::default() };
     }
 }
 

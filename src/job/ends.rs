@@ -168,7 +168,7 @@ fn run_end(catalogue: &Catalogue, job: &Job) -> JobEnd {
     let mut cancelled = None;
     let mut good: Vec<EventId> = Vec::new();
     let mut waits = Vec::new();
-    let mut steps: Option<EventId> = None;
+    let mut steps = Vec::new();
     let mut trouble: Vec<EventId> = Vec::new();
     for id in job.current() {
         let entry = job.entry(catalogue, id);
@@ -183,7 +183,7 @@ fn run_end(catalogue: &Catalogue, job: &Job) -> JobEnd {
             },
             Kind::EndsWell => good.push(id),
             Kind::Waits if entry.role != Role::Fact => waits.push(id),
-            Kind::Step => steps = Some(steps.map_or(id, |old| later(job, old, id))),
+            Kind::Step => steps.push(id),
             Kind::Exception => {
                 let claimed = slot_of(catalogue, job.event(id), "claimed").and_then(|m| catalogue.message(m));
                 let harmless =
@@ -196,7 +196,7 @@ fn run_end(catalogue: &Catalogue, job: &Job) -> JobEnd {
             _ => {}
         }
     }
-    decide(job, &bad, cancelled, &good, &waits, steps, &trouble)
+    decide(job, &bad, cancelled, &good, &waits, &steps, &trouble)
 }
 
 fn decide(
@@ -205,7 +205,7 @@ fn decide(
     cancelled: Option<EventId>,
     good: &[EventId],
     waits: &[EventId],
-    steps: Option<EventId>,
+    steps: &[EventId],
     trouble: &[EventId],
 ) -> JobEnd {
     let end = |state, how: &str, events: Vec<EventId>| JobEnd { state, how: how.into(), events };
@@ -223,9 +223,10 @@ fn decide(
         }
     }
     if let Some(&last) = good.last() {
-        // A good end counts unless something fatal was said after it in the same source, or the trouble is
-        // an exception of the same source just before it that nothing shows to have been survived.
-        let undone = trouble.iter().chain(waits).any(|t| follows(job, last, *t));
+        // A good end counts unless something fatal was said after it in the same source, or a rank of its own
+        // died of it: another's good end does not speak for that one.
+        let undone = trouble.iter().chain(waits).any(|t| follows(job, last, *t))
+            || trouble.iter().any(|t| last_words(job, *t) && !went_on(job, *t, &[steps, good]));
         if !undone {
             return end(State::Well, "the program says that its work is done", vec![last]);
         }
@@ -233,8 +234,12 @@ fn decide(
     if !waits.is_empty() {
         return end(State::Stuck, "ranks waited for one another until a time limit", vec![waits[0]]);
     }
-    if let Some(step) = steps {
-        let after = trouble.iter().any(|t| !same_source(job, step, *t) || follows(job, step, *t));
+    let last_step = steps.iter().copied().reduce(|a, b| later(job, a, b));
+    if let Some(step) = last_step.filter(|s| trouble.is_empty() || goes_on(job, *s, trouble)) {
+        let after = trouble.iter().any(|t| {
+            let beside = !same_source(job, step, *t) || follows(job, step, *t) || last_words(job, *t);
+            beside && !went_on(job, *t, &[steps])
+        });
         if !after {
             return end(State::AtWork, "its last lines are those of work going on", vec![step]);
         }
@@ -249,6 +254,26 @@ fn same_source(job: &Job, a: EventId, b: EventId) -> bool {
     job.events[a as usize].source == job.events[b as usize].source
 }
 
+/// Whether a rank's process said next to nothing after an event, in any source.
+fn last_words(job: &Job, id: EventId) -> bool {
+    let place = &job.events[id as usize];
+    let Some(process) = place.process.map(|p| &job.processes[p as usize]) else { return false };
+    process.rank.is_some()
+        && process.last.iter().all(|(source, _)| *source == place.source)
+        && process.last.first().is_some_and(|(_, said)| said.line <= job.event(id).last_line)
+}
+
+/// Whether the same process is seen at work, or to its good end, after an event.
+fn went_on(job: &Job, id: EventId, signs: &[&[EventId]]) -> bool {
+    let process = job.events[id as usize].process;
+    process.is_some_and(|p| job.processes[p as usize].rank.is_some())
+        && signs.iter().copied().flatten().any(|&s| {
+            job.events[s as usize].process == process
+                && same_source(job, id, s)
+                && bulk_last(job, s) > job.event(id).line
+        })
+}
+
 /// Whether `b` comes after the last line of `a` in the same source.
 fn follows(job: &Job, a: EventId, b: EventId) -> bool {
     same_source(job, a, b) && job.event(b).line > bulk_last(job, a)
@@ -259,10 +284,25 @@ fn bulk_last(job: &Job, id: EventId) -> u64 {
     let p = &job.events[id as usize];
     let source = &job.sources[p.source as usize];
     let event = &source.events[p.event as usize];
-    let bulk = source.bulk.get(&(event.message, event.speaker)).map_or(0, |b| b.1.line);
+    let bulk = source.bulk.get(&(event.message, event.speaker)).map_or(0, |b| b.last.line);
     event.last_line.max(bulk)
 }
 
 fn later(job: &Job, a: EventId, b: EventId) -> EventId {
     if same_source(job, a, b) && bulk_last(job, b) < bulk_last(job, a) { a } else { b }
+}
+
+/// Whether work went on after the last trouble: two lines of work behind it that are not the same one. A
+/// progress bar prints its last state once more when its program dies.
+pub(crate) fn goes_on(job: &Job, step: EventId, trouble: &[EventId]) -> bool {
+    let p = &job.events[step as usize];
+    let event = job.event(step);
+    let Some(counted) = job.sources[p.source as usize].bulk.get(&(event.message, event.speaker)) else {
+        return false;
+    };
+    let Some(before) = &counted.before else { return false };
+    let last =
+        trouble.iter().filter(|t| same_source(job, step, **t)).map(|t| job.event(*t).line).max().unwrap_or(0);
+    let digits = |t: &str| t.chars().filter(char::is_ascii_digit).collect::<String>();
+    before.line > last && digits(&before.text) != digits(&counted.last.text)
 }

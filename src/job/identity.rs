@@ -53,6 +53,8 @@ struct Learnt {
     pids: FxHashMap<u32, Option<u32>>,
     locals: FxHashMap<u32, Option<u32>>,
     hosts_of_ranks: BTreeMap<u32, String>,
+    /// PCI address → size of the communicator and who named it.
+    buses: FxHashMap<(u32, u32, u32), Vec<(u32, (u32, u32))>>,
     /// Processes by rank and by process id, once they are known.
     by_rank: FxHashMap<u32, ProcessId>,
     by_pid: FxHashMap<u32, ProcessId>,
@@ -86,6 +88,7 @@ pub(super) fn place(catalogue: &Catalogue, job: &mut Job) {
         }
     }
     job.processes = procs;
+    job.speaker_process = map.iter().filter_map(|(k, v)| v.map(|v| (*k, v))).collect();
     let single = job
         .processes
         .iter()
@@ -145,6 +148,9 @@ fn learn(
             learnt.world = learnt.world.max(n);
             let dev = number("dev").and_then(|d| i32::try_from(d).ok());
             facts.entry((source, event.speaker)).or_default().comms.push((n, rank, dev));
+            if let Some(bus) = slot_of(catalogue, event, "bus").and_then(pci) {
+                learnt.buses.entry(bus).or_default().push((n, (source, event.speaker)));
+            }
         }
         Kind::Rank => {
             if let Some(n) = number("nranks").filter(|n| *n < 10_000_000) {
@@ -476,10 +482,13 @@ fn subject(catalogue: &Catalogue, job: &Job, learnt: &Learnt, event: &Event, sin
     let kind = catalogue.messages[usize::from(event.message)].kind;
     let process = p.process.map(|id| &job.processes[id as usize]);
     let about_other = matches!(kind, Kind::Ends | Kind::Killed | Kind::Device | Kind::Cancelled);
-    if let Some(host) = slot_of(catalogue, event, "host").filter(|h| !h.is_empty()) {
+    if let Some(host) = slot_of(catalogue, event, "host").filter(|h| !h.is_empty())
+        && (about_other || kind == Kind::Rank)
+    {
         p.host = Some(host.to_string());
     }
     let slot_rank = number(catalogue, event, "rank");
+    let told = p.host.clone().or_else(|| process.and_then(|q| q.host.clone()));
     let speaker_rank = process.and_then(|q| match event.dev.and_then(|d| q.by_dev.get(&d)) {
         Some(rank) => Some((*rank, "by its process")),
         None => q.rank.map(|r| (r, q.rank_by.unwrap_or("by its process"))),
@@ -509,10 +518,22 @@ fn subject(catalogue: &Catalogue, job: &Job, learnt: &Learnt, event: &Event, sin
                 return Some((local, "by its local rank"));
             }
         }
+        if kind == Kind::Device
+            && let Some(bus) = slot_of(catalogue, event, "bus").and_then(pci)
+            && let Some(rank) = rank_of_bus(job, learnt, bus, told.as_deref())
+        {
+            return Some((rank, "by its GPU's address"));
+        }
         let task = slot_of(catalogue, event, "task")?;
         task.trim().parse().ok().map(|t| (t, "by its task"))
     };
-    let found = if about_other { from_slots() } else { speaker_rank.or_else(from_slots) };
+    // A process that tells of its own crash names nobody: then it is the speaker's.
+    let of_itself = kind == Kind::Ends
+        && !["rank", "task", "local", "host"].iter().any(|s| slot_of(catalogue, event, s).is_some());
+    let found = match about_other {
+        true => from_slots().or(speaker_rank.filter(|_| of_itself)),
+        false => speaker_rank.or_else(from_slots),
+    };
     if let Some((rank, by)) = found {
         p.rank = Some(rank);
         p.rank_by = Some(by);
@@ -526,5 +547,48 @@ fn subject(catalogue: &Catalogue, job: &Job, learnt: &Learnt, event: &Event, sin
             Some(q) if !about_other && q.host.is_some() => q.host.clone(),
             _ => of_rank.or_else(|| process.and_then(|q| q.host.clone())),
         };
+    }
+}
+
+/// Domain, bus and device of a PCI address: NCCL's hexadecimal `1a000`, or `PCI:0000:1a:00`, `0000:1a:00.0`.
+fn pci(text: &str) -> Option<(u32, u32, u32)> {
+    let text = text.trim().trim_start_matches("PCI:").trim_start_matches("0x");
+    if let Some((domain, rest)) = text.split_once(':') {
+        let hex = |t: &str| u32::from_str_radix(t, 16).ok();
+        let (bus, dev) = rest.split_once(':')?;
+        return Some((hex(domain)?, hex(bus)?, hex(dev.split('.').next()?)?));
+    }
+    let n = u64::from_str_radix(text, 16).ok().filter(|_| text.len() >= 4)?;
+    Some(((n >> 20) as u32, ((n >> 12) & 0xff) as u32, ((n >> 4) & 0xff) as u32))
+}
+
+/// The rank that uses a GPU, where exactly one does on that host.
+fn rank_of_bus(job: &Job, learnt: &Learnt, bus: (u32, u32, u32), host: Option<&str>) -> Option<u32> {
+    let mut found = RankSet::new();
+    for (nranks, speaker) in learnt.buses.get(&bus)? {
+        let who = &job.sources[speaker.0 as usize].speakers[speaker.1 as usize].who;
+        let theirs = who.process.as_deref().and_then(|p| p.rsplit_once(':')).map(|p| p.0);
+        let there = host.is_none_or(|x| theirs.is_none_or(|h| same_host(x, h)));
+        if *nranks == learnt.world
+            && there
+            && let Some(id) = job.speaker_process.get(speaker)
+            && let Some(rank) = job.processes[*id as usize].rank
+        {
+            found.insert(rank);
+        }
+    }
+    found.first().filter(|_| found.len() == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pci;
+
+    #[test]
+    fn addresses_of_gpus() {
+        assert_eq!(pci("52000"), Some((0, 0x52, 0)));
+        assert_eq!(pci("PCI:0000:52:00"), Some((0, 0x52, 0)));
+        assert_eq!(pci("0000:52:00.0"), Some((0, 0x52, 0)));
+        assert_eq!(pci("x"), None);
     }
 }

@@ -9,17 +9,19 @@ mod ends;
 mod facts;
 mod identity;
 mod names;
+mod silence;
 mod source;
 pub mod waits;
 
 pub use attempts::Attempt;
 pub(crate) use documents::fault_name;
+pub(crate) use ends::goes_on;
 pub use ends::{Ended, JobEnd, ProcessEnd, State};
 pub(crate) use facts::ip_of;
 pub use facts::{Release, Setting};
 pub use identity::Process;
 pub(crate) use identity::same_host;
-pub use source::{Budget, SourceRead, SourceState};
+pub use source::{Budget, Counted, SourceRead, SourceState};
 
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, Entry, Event, Slot};
@@ -59,10 +61,16 @@ pub struct Job {
     pub events: Vec<Placed>,
     /// Processes, those with a rank first.
     pub processes: Vec<Process>,
+    /// (source, speaker) → process.
+    pub(crate) speaker_process: rustc_hash::FxHashMap<(u32, u32), ProcessId>,
     /// Declared world size.
     pub world: Option<u32>,
     /// Ranks that left a line.
     pub heard: RankSet,
+    /// Ranks whose log was given, by its name, and is empty.
+    pub given: RankSet,
+    /// Ranks that stopped speaking long before the others in the same input, with no end that is known.
+    pub silent: RankSet,
     /// Runs.
     pub attempts: Vec<Attempt>,
     /// The run that is diagnosed.
@@ -99,6 +107,8 @@ impl Job {
         attempts::split(catalogue, &mut job, attempt);
         facts::collect(catalogue, knowledge, &mut job);
         ends::collect(catalogue, &mut job);
+        silence::find(&mut job);
+        silence::contradictions(catalogue, &mut job);
         if let Some(report) = &job.waits {
             job.heard.extend(&documents::ranks(report));
         }

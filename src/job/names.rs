@@ -25,7 +25,8 @@ pub(super) fn witness(path: &str) -> Witness {
             w.local = parts.get(i + 1).filter(|_| i + 2 < parts.len()).and_then(|p| p.parse().ok());
             continue;
         }
-        if w.local.is_none() || w.rank.is_none() {
+        let named = i + 1 == parts.len() || ranks_own(&lower);
+        if named && (w.local.is_none() || w.rank.is_none()) {
             w.rank = after(&lower, "globalrank").or_else(|| after(&lower, "rank")).or(w.rank);
         }
         if i + 1 == parts.len() {
@@ -33,6 +34,13 @@ pub(super) fn witness(path: &str) -> Witness {
         }
     }
     w
+}
+
+/// Whether a folder is named for one rank and for nothing else: `rank_3`, `globalrank7`.
+fn ranks_own(folder: &str) -> bool {
+    let rest = folder.strip_prefix("global").unwrap_or(folder).strip_prefix("rank");
+    let digits = rest.map(|r| r.trim_start_matches(['_', '-', '.', '=']));
+    digits.is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The number behind a word, with at most one separator between.
@@ -110,6 +118,9 @@ mod tests {
         assert_eq!(witness("nemo_log_globalrank-3_localrank-1.txt").rank, Some(3));
         assert_eq!(witness("node07.log").host.as_deref(), Some("node07"));
         assert_eq!(witness("franking3.log"), Witness::default());
+        // A folder that tells of a rank is not that rank's.
+        assert_eq!(witness("runs/oom-rank5-of-16/log.txt"), Witness::default());
+        assert_eq!(witness("rank3-hangs/log.txt"), Witness::default());
         assert_eq!(witness("log.txt"), Witness::default());
     }
 }

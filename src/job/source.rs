@@ -5,7 +5,7 @@
 use crate::base::Stamp;
 use crate::catalogue::{Catalogue, Event, MessageId, Said, Speaker, Yield};
 use crate::dump::Dump;
-use crate::knowledge::{Kind, Role};
+use crate::knowledge::{Door, Kind, Role};
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -24,6 +24,17 @@ pub struct Budget {
     used: usize,
 }
 
+/// Lines of a bulk message by one speaker.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// How many, exact.
+    pub count: u64,
+    /// The last one.
+    pub last: Said,
+    /// The one before it, where lines came one by one.
+    pub before: Option<Said>,
+}
+
 /// Everything that one source says.
 #[derive(Debug, Default)]
 pub struct SourceRead {
@@ -40,7 +51,7 @@ pub struct SourceRead {
     /// What was understood, in order.
     pub events: Vec<Event>,
     /// Lines of bulk messages by message and speaker: count and last.
-    pub bulk: FxHashMap<(MessageId, u32), (u64, Said)>,
+    pub bulk: FxHashMap<(MessageId, u32), Counted>,
     /// A whole document instead of lines.
     pub document: Option<Dump>,
     /// Events that were counted but not kept, by message.
@@ -95,14 +106,17 @@ impl SourceState {
                 self.keep(catalogue, event, budget);
             }
         }
+        // What lies behind the next block too is still ahead.
+        ahead.extend(self.ahead.drain().filter(|place| place.0 > end));
         self.ahead = ahead;
         for mut b in y.bulk {
             b.last.line = absolute(b.last.line);
             let speaker = map.get(b.speaker as usize).copied().unwrap_or(0);
             if self.out.bulk.len() < SPEAKERS * 2 || self.out.bulk.contains_key(&(b.message, speaker)) {
-                let entry = self.out.bulk.entry((b.message, speaker)).or_insert_with(|| (0, b.last.clone()));
-                entry.0 += b.count;
-                entry.1 = b.last;
+                let first = || Counted { count: 0, last: b.last.clone(), before: None };
+                let entry = self.out.bulk.entry((b.message, speaker)).or_insert_with(first);
+                entry.count += b.count;
+                entry.before = Some(std::mem::replace(&mut entry.last, b.last));
             }
         }
         self.base = end;
@@ -139,7 +153,20 @@ impl SourceState {
         let rank = rank_of(catalogue, &event).unwrap_or(u32::MAX);
         let key = (event.message, event.speaker, rank);
         if entry.bulk && self.kept.contains_key(&key) {
-            return; // counted by the reader
+            // NCCL's own bulk lines are counted by the reader; others come here one by one.
+            if entry.door != Door::Nccl {
+                let said = Said {
+                    line: event.last_line,
+                    text: event.text.chars().take(400).collect::<String>().into(),
+                    whole: false,
+                    time: event.time,
+                };
+                let first = || Counted { count: 1, last: said.clone(), before: None };
+                let slot = self.out.bulk.entry((event.message, event.speaker)).or_insert_with(first);
+                slot.count += event.count;
+                slot.before = Some(std::mem::replace(&mut slot.last, said));
+            }
+            return;
         }
         if let Some((n, last)) = self.kept.get_mut(&key)
             && *n >= EACH

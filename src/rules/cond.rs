@@ -38,6 +38,9 @@ impl<'c> Context<'c> {
         for id in job.current() {
             by_message.entry(job.event(id).message).or_default().push(id);
         }
+        for list in by_message.values_mut() {
+            list.sort_by_key(|&e| in_order(job, e));
+        }
         Self { job, catalogue, knowledge, explained: false, by_message, globs: RefCell::default() }
     }
 
@@ -106,7 +109,7 @@ impl<'c> Context<'c> {
                 }
             }
         }
-        events.sort_unstable();
+        events.sort_by_key(|&e| in_order(self.job, e));
         events.dedup();
         events.retain(|&e| self.fields(cond, e) && self.near(cond, anchor, e) && self.ordered(cond, e));
         let count: u64 = events.iter().map(|&e| self.count(e)).sum();
@@ -126,7 +129,7 @@ impl<'c> Context<'c> {
         let p = &self.job.events[id as usize];
         let source = &self.job.sources[p.source as usize];
         let event = &source.events[p.event as usize];
-        source.bulk.get(&(event.message, event.speaker)).map_or(event.count, |b| b.0.max(event.count))
+        source.bulk.get(&(event.message, event.speaker)).map_or(event.count, |b| b.count.max(event.count))
     }
 
     fn fields(&self, cond: &Cond, id: EventId) -> bool {
@@ -221,6 +224,11 @@ impl<'c> Context<'c> {
         };
         fits("nccl", &cond.nccl) && fits("torch", &cond.torch)
     }
+}
+
+/// The order of events that does not depend on how sources were merged or split: by rank, then as they were said.
+pub(super) fn in_order(job: &Job, id: EventId) -> (u32, EventId) {
+    (job.events[id as usize].rank.unwrap_or(u32::MAX), id)
 }
 
 /// Whether a field's text is what a condition wants.

@@ -18,7 +18,7 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 19] = [
+pub(super) const NAMES: [&str; 21] = [
     "silent-rank",
     "waits-all",
     "members-missing",
@@ -38,6 +38,8 @@ pub(super) const NAMES: [&str; 19] = [
     "memory-growth",
     "one-rank-ended",
     "unknown-warn",
+    "waits-behind",
+    "waits-mismatch",
 ];
 
 /// Runs the detector that a condition names.
@@ -63,6 +65,8 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "memory-growth" => memory_growth(cx),
         "one-rank-ended" => one_rank_ended(cx),
         "unknown-warn" => unknown_warn(cx),
+        "waits-behind" => waits_behind(cx),
+        "waits-mismatch" => waits_mismatch(cx),
         _ => None,
     }
 }
@@ -93,6 +97,7 @@ fn silent_rank(cx: &Context<'_>) -> Option<Detected> {
         return None;
     }
     let mut all = cx.job.heard.clone();
+    all.extend(&cx.job.given);
     if let Some(world) = cx.job.world.filter(|w| *w > 0 && *w <= 1 << 20) {
         all.insert_range(0, world - 1);
     } else if let (Some(first), Some(last)) = (all.first(), all.iter().last()) {
@@ -100,7 +105,8 @@ fn silent_rank(cx: &Context<'_>) -> Option<Detected> {
         all.insert_range(first.min(0), last);
     }
     let missing = all.minus(&waiting);
-    let heard_missing: RankSet = missing.iter().filter(|r| cx.job.heard.contains(*r)).collect();
+    let there = |r: &u32| cx.job.heard.contains(*r) || cx.job.given.contains(*r);
+    let heard_missing: RankSet = missing.iter().filter(there).collect();
     let one_stream =
         events.iter().all(|e| cx.job.events[*e as usize].source == cx.job.events[events[0] as usize].source);
     // Who was never heard is only silent when all others speak in the same stream; else the log was not given.
@@ -150,6 +156,15 @@ fn members_missing(cx: &Context<'_>) -> Option<Detected> {
                 events.push(e);
             }
         }
+    }
+    // Who failed on the way was there: only a start that nothing else followed is one that waits for members.
+    let quiet = matches!(cx.job.end.state, State::NotSeen | State::Stuck | State::Killed)
+        && !cx.messages().any(|(m, _)| {
+            let entry = &cx.catalogue.messages[usize::from(m)];
+            entry.role == Role::First || entry.kind == Kind::Exception || entry.kind == Kind::Step
+        });
+    if !quiet {
+        return None;
     }
     if seen.is_empty() || world == 0 || seen.len() as u32 >= world || world > 1 << 20 {
         return None;
@@ -204,8 +219,8 @@ fn step_behind(cx: &Context<'_>) -> Option<Detected> {
             let Some(rank) = rank else { continue };
             let source = &cx.job.sources[place.source as usize];
             let mut step = slot_of(cx.catalogue, event, "step").and_then(|s| s.parse::<i64>().ok());
-            if let Some((_, said)) = source.bulk.get(&(event.message, event.speaker)) {
-                step = step_in(cx, message, &said.text).or(step);
+            if let Some(counted) = source.bulk.get(&(event.message, event.speaker)) {
+                step = step_in(cx, message, &counted.last.text).or(step);
             }
             let Some(step) = step else { continue };
             let entry = last.entry(message).or_default().entry(rank).or_insert((step, e));
@@ -216,7 +231,9 @@ fn step_behind(cx: &Context<'_>) -> Option<Detected> {
     }
     let (_, by_rank) = last.into_iter().filter(|(_, r)| r.len() >= 2).max_by_key(|(_, r)| r.len())?;
     let most = by_rank.values().map(|v| v.0).max()?;
-    let behind: RankSet = by_rank.iter().filter(|(_, v)| v.0 < most).map(|(r, _)| *r).collect();
+    // While work goes on a log is cut anywhere: one step apart is nothing then.
+    let gap = if matches!(cx.job.end.state, State::AtWork | State::NotSeen | State::Killed) { 2 } else { 1 };
+    let behind: RankSet = by_rank.iter().filter(|(_, v)| v.0 + gap <= most).map(|(r, _)| *r).collect();
     if behind.is_empty() || cx.job.end.state == State::Well {
         return None;
     }
@@ -226,9 +243,7 @@ fn step_behind(cx: &Context<'_>) -> Option<Detected> {
 }
 
 fn step_in(cx: &Context<'_>, message: u16, text: &str) -> Option<i64> {
-    let prefix = crate::text::split_prefix(text.as_bytes());
-    let rest = text.as_bytes().get(prefix.len as usize..)?;
-    let found = cx.catalogue.find(crate::catalogue::Asked::Line, rest, true);
+    let found = cx.catalogue.find_in_line(text);
     let step = cx.catalogue.field_id("step")?;
     found.iter().find(|f| f.message == message)?.fields.iter().find(|f| f.0 == step)?.1.parse().ok()
 }
@@ -391,6 +406,23 @@ fn generations(cx: &Context<'_>) -> Option<Detected> {
             ranges.insert(p, (r.release, r.release, r.event, r.event));
         }
     }
+    // The header itself: `INFO` without the word NCCL is of 2.2 and before.
+    for id in cx.job.current() {
+        let Some(process) = cx.job.events[id as usize].process else { continue };
+        let text = &cx.job.event(id).text;
+        let (old, new) = (Release(2, 2, u32::MAX), Release(2, 3, 0));
+        let entry = ranges.entry(process).or_insert((lowest, highest, id, id));
+        if text.contains("] NCCL INFO") || text.contains("NCCL WARN") {
+            if entry.0 < new {
+                (entry.0, entry.2) = (new, id);
+            }
+        } else if (text.contains("] INFO ") || text.contains(" WARN "))
+            && text.contains(".cu:") | text.contains("] INFO ")
+            && entry.1 > old
+        {
+            (entry.1, entry.3) = (old, id);
+        }
+    }
     // A process whose own wordings contradict each other tells nothing: a form's range is not exact then.
     ranges.retain(|_, r| r.0 <= r.1);
     let newest = ranges.iter().max_by_key(|(_, r)| r.0)?;
@@ -480,10 +512,11 @@ fn env_leftover(cx: &Context<'_>, what: &str) -> Option<Detected> {
     (!out.events.is_empty()).then_some(out)
 }
 
-/// Sockets are in use although RDMA devices were seen or their library could not be opened.
+/// Sockets carry the traffic between hosts although RDMA devices were seen or their library could not be opened.
 fn network_socket(cx: &Context<'_>) -> Option<Detected> {
     let mut socket = Vec::new();
     let mut rdma = Vec::new();
+    let mut used = false;
     for (message, list) in cx.messages() {
         let entry = &cx.catalogue.messages[usize::from(message)];
         for &e in list {
@@ -493,11 +526,15 @@ fn network_socket(cx: &Context<'_>) -> Option<Detected> {
                 socket.push(e);
             } else if text.contains("libibverbs") || (text.contains("NET/IB") && text.contains("mlx5_")) {
                 rdma.push(e);
+            } else if entry.kind == Kind::Route && text.contains("via NET/Socket") {
+                used = true;
             }
         }
     }
+    let hosts: BTreeSet<&str> =
+        cx.job.processes.iter().filter_map(|p| p.host.as_deref()).filter(|h| !h.is_empty()).collect();
     let (s, r) = (*socket.first()?, *rdma.first()?);
-    Some(Detected { events: vec![s, r], ..Detected::default() })
+    (used || hosts.len() > 1).then(|| Detected { events: vec![s, r], ..Detected::default() })
 }
 
 /// The table of nccl-tests was begun and no row follows.
@@ -524,47 +561,32 @@ fn hang_after_table(cx: &Context<'_>) -> Option<Detected> {
     None
 }
 
-/// Memory figures in progress lines that grow steeply.
+/// Memory figures that a process reports of itself (a field `resident`) and that grow steeply.
 fn memory_growth(cx: &Context<'_>) -> Option<Detected> {
-    for (message, list) in cx.messages() {
-        if cx.catalogue.messages[usize::from(message)].kind != Kind::Step {
-            continue;
-        }
-        for &e in list {
-            let place = &cx.job.events[e as usize];
-            let event = cx.job.event(e);
-            let source = &cx.job.sources[place.source as usize];
-            let Some((n, said)) = source.bulk.get(&(event.message, event.speaker)) else { continue };
-            let (Some(a), Some(b)) = (memory_in(&event.text), memory_in(&said.text)) else { continue };
-            if *n >= 3 && b > a * 4.0 && b > 16e9 {
-                let rank = slot_of(cx.catalogue, event, "rank").and_then(|r| r.parse().ok()).or(place.rank);
-                let text = format!(
-                    "the host memory in the progress lines grows from {} to {}",
-                    crate::base::bytes_text(a as u64),
-                    crate::base::bytes_text(b as u64)
-                );
-                return Some(Detected {
-                    events: vec![e],
-                    ranks: rank.into_iter().collect(),
-                    text,
-                    ..Detected::default()
-                });
-            }
-        }
+    let field = cx.catalogue.field_id("resident")?;
+    let mut by: BTreeMap<(u32, u32, Option<u32>), (f64, f64, EventId, EventId)> = BTreeMap::new();
+    for e in cx.job.current() {
+        let event = cx.job.event(e);
+        let Some(bytes) = event.field(field).and_then(crate::base::parse_bytes) else { continue };
+        let place = &cx.job.events[e as usize];
+        let key = (place.source, event.speaker, place.rank);
+        let slot = by.entry(key).or_insert((bytes as f64, bytes as f64, e, e));
+        (slot.1, slot.3) = (bytes as f64, e);
     }
-    None
-}
-
-/// Bytes behind `RSS` or `MEM` in a progress line.
-fn memory_in(text: &str) -> Option<f64> {
-    let upper = text.to_ascii_uppercase();
-    let at = upper.find("RSS").or_else(|| upper.find("MEM"))?;
-    let rest = &text[at..];
-    let start = rest.find(|c: char| c.is_ascii_digit())?;
-    let end =
-        rest[start..].find(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(rest.len(), |e| start + e);
-    let unit: String = rest[end..].trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
-    crate::base::parse_bytes(&format!("{}{unit}", &rest[start..end])).map(|b| b as f64)
+    let (key, grown) =
+        by.iter().filter(|(_, g)| g.1 > g.0 * 4.0 && g.1 > 16e9).max_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
+    let size = |b: f64| crate::base::bytes_text(b as u64);
+    let text = format!(
+        "the memory that the process reports of itself grows from {} to {}",
+        size(grown.0),
+        size(grown.1)
+    );
+    Some(Detected {
+        events: vec![grown.2, grown.3],
+        ranks: key.2.into_iter().collect(),
+        text,
+        ..Detected::default()
+    })
 }
 
 /// Exactly one rank ended by itself; the others were ended by their launcher.
@@ -588,4 +610,76 @@ fn unknown_warn(cx: &Context<'_>) -> Option<Detected> {
     let id = cx.catalogue.message(built_in::UNKNOWN_WARN)?;
     let events: Vec<_> = cx.of(id).iter().copied().take(4).collect();
     (!events.is_empty()).then(|| Detected { events, ..Detected::default() })
+}
+
+/// Where each rank waits, by the first thing that it says of it: group, sequence number, operation.
+fn fronts(cx: &Context<'_>) -> BTreeMap<String, BTreeMap<u32, (i64, String, EventId)>> {
+    let mut groups: BTreeMap<String, BTreeMap<u32, (i64, String, EventId)>> = BTreeMap::new();
+    for (message, list) in cx.messages() {
+        let entry = &cx.catalogue.messages[usize::from(message)];
+        if entry.kind != Kind::Waits || matches!(entry.role, Role::Fact | Role::Harmless) {
+            continue;
+        }
+        for &e in list {
+            let event = cx.job.event(e);
+            let text = |slot| slot_of(cx.catalogue, event, slot).map(str::to_string);
+            let (Some(rank), Some(op)) = (cx.job.events[e as usize].rank, text("op")) else { continue };
+            let Some(seq) = text("seq").and_then(|s| s.parse::<i64>().ok()) else { continue };
+            let group = text("group").unwrap_or_default();
+            let front = groups.entry(group).or_default().entry(rank).or_insert((seq, op.clone(), e));
+            if seq < front.0 {
+                *front = (seq, op, e);
+            }
+        }
+    }
+    groups.retain(|_, ranks| ranks.len() >= 3);
+    groups
+}
+
+/// Most ranks of a group wait at one place, a few at an earlier one: those never came on.
+fn waits_behind(cx: &Context<'_>) -> Option<Detected> {
+    for ranks in fronts(cx).values() {
+        let mut count: BTreeMap<i64, usize> = BTreeMap::new();
+        for (seq, ..) in ranks.values() {
+            *count.entry(*seq).or_default() += 1;
+        }
+        let (&most, &n) = count.iter().max_by_key(|c| (*c.1, *c.0))?;
+        let behind: RankSet = ranks.iter().filter(|(_, f)| f.0 < most).map(|(r, _)| *r).collect();
+        if n * 3 >= ranks.len() * 2 && !behind.is_empty() {
+            let mut events: Vec<_> =
+                ranks.iter().filter(|(r, _)| behind.contains(**r)).map(|(_, f)| f.2).take(3).collect();
+            events.extend(ranks.values().filter(|f| f.0 == most).map(|f| f.2).take(2));
+            let text = format!(
+                "rank {behind} waits in an earlier operation than the {n} others, who wait in number {most}"
+            );
+            return Some(Detected { events, ranks: behind, text, ..Detected::default() });
+        }
+    }
+    None
+}
+
+/// At the same number ranks of a group wait in different operations.
+fn waits_mismatch(cx: &Context<'_>) -> Option<Detected> {
+    for ranks in fronts(cx).values() {
+        let mut by: BTreeMap<(i64, &str), Vec<(u32, EventId)>> = BTreeMap::new();
+        for (rank, (seq, op, e)) in ranks {
+            by.entry((*seq, op.as_str())).or_default().push((*rank, *e));
+        }
+        let Some((&(seq, op), most)) = by.iter().max_by_key(|b| b.1.len()) else { continue };
+        let others: Vec<_> = by.iter().filter(|((s, o), _)| *s == seq && *o != op).collect();
+        if others.is_empty() || most.len() < 2 {
+            continue;
+        }
+        let minority: RankSet = others.iter().flat_map(|o| o.1.iter().map(|r| r.0)).collect();
+        let mut events: Vec<_> = others.iter().flat_map(|o| o.1.iter().map(|r| r.1)).take(3).collect();
+        events.extend(most.iter().map(|r| r.1).take(2));
+        let names: Vec<&str> = others.iter().map(|o| o.0.1).collect();
+        let text = format!(
+            "at number {seq} rank {minority} is in {} where {} others are in {op}",
+            names.join(", "),
+            most.len()
+        );
+        return Some(Detected { events, ranks: minority, text, ..Detected::default() });
+    }
+    None
 }

@@ -2,12 +2,12 @@
 //! the other; each that holds adds its evidence and its strength.
 
 use super::Blamed;
-use super::cond::{Context, Met};
+use super::cond::{Context, Met, in_order};
 use super::detectors::Detected;
 use crate::base::RankSet;
 use crate::catalogue::Via;
-use crate::job::{EventId, field_of_type, slot_of};
-use crate::knowledge::{FieldType, Place, Role, Rule, Strength, When};
+use crate::job::{Ended, EventId, field_of_type, slot_of};
+use crate::knowledge::{FieldType, Kind, Place, Role, Rule, Strength, When};
 use std::collections::BTreeMap;
 
 /// A cause that the job shows.
@@ -100,7 +100,36 @@ fn find(cx: &Context<'_>, index: usize, rule: &Rule) -> Option<Finding> {
         }
         finding.said.extend(s.said);
     }
-    (finding.odds > 0.0).then_some(finding)
+    if finding.odds <= 0.0 {
+        return None;
+    }
+    if finding.blamed.ranks.is_empty() && matches!(rule.place, Place::Root | Place::Local) {
+        of_the_one_that_ended(cx, &mut finding);
+    }
+    Some(finding)
+}
+
+/// An error that nobody signed belongs to the one rank that ended by itself, where there is just one
+/// and the error is a process's own (not the scheduler's or the kernel's word).
+fn of_the_one_that_ended(cx: &Context<'_>, finding: &mut Finding) {
+    let own = finding.events.iter().any(|&e| {
+        let entry = cx.job.entry(cx.catalogue, e);
+        matches!(entry.kind, Kind::Exception | Kind::Fails) && cx.job.events[e as usize].rank.is_none()
+    });
+    if !own {
+        return;
+    }
+    let ended: Vec<_> = cx
+        .job
+        .ends
+        .iter()
+        .filter(|e| matches!(e.how, Ended::Exit(_) | Ended::Signal(_)) && e.rank.is_some())
+        .collect();
+    let ranks: RankSet = ended.iter().filter_map(|e| e.rank).collect();
+    if ranks.len() == 1 {
+        finding.blamed.ranks.extend(&ranks);
+        finding.blamed.hosts.extend(ended.iter().filter_map(|e| e.host.clone()));
+    }
 }
 
 /// Messages that suggest the cause all by themselves.
@@ -120,7 +149,7 @@ fn suggested(cx: &Context<'_>, id: &str) -> Option<Shown> {
     let strength = best?;
     events.sort_by_key(|&e| {
         let entry = cx.job.entry(cx.catalogue, e);
-        (std::cmp::Reverse(entry.weight), e)
+        (std::cmp::Reverse(entry.weight), in_order(cx.job, e))
     });
     let mut blamed = Blamed::default();
     for &e in &events {
@@ -170,7 +199,7 @@ fn try_way(cx: &Context<'_>, when: &When) -> Option<Shown> {
         if !any {
             return None;
         }
-        kept.sort_unstable();
+        kept.sort_by_key(|&e| in_order(cx.job, e));
         kept.dedup();
         primaries = kept;
     }
@@ -234,16 +263,19 @@ fn subject(cx: &Context<'_>, id: EventId, blamed: &mut Blamed) {
         blamed.hosts.insert(host.clone());
     }
     if let Some(bus) = field_of_type(cx.catalogue, cx.job.event(id), FieldType::Bus) {
-        blamed.devices.insert(bus.to_string());
+        let bus = bus.trim_start_matches("PCI:");
+        blamed.devices.insert(bus.strip_suffix(".0").unwrap_or(bus).to_string());
     }
 }
 
 fn culprit(cx: &Context<'_>, how: &str, events: &[EventId], detected: Option<&Detected>) -> Blamed {
     let mut blamed = Blamed::default();
     match how.split_once(':') {
-        Some(("field", name)) => {
+        Some(("field", names)) => {
             for &e in events {
-                named(cx, e, name, &mut blamed);
+                for name in names.split(',') {
+                    named(cx, e, name.trim(), &mut blamed);
+                }
             }
         }
         Some(("minority", name)) => return minority(cx, name, events),

@@ -86,7 +86,7 @@ pub fn evidence_of(catalogue: &Catalogue, job: &Job, id: EventId) -> Evidence {
     let place = &job.events[id as usize];
     let event = job.event(id);
     let source = &job.sources[place.source as usize];
-    let bulk = source.bulk.get(&(event.message, event.speaker)).map_or(0, |b| b.0);
+    let bulk = source.bulk.get(&(event.message, event.speaker)).map_or(0, |b| b.count);
     Evidence {
         source: source.name.clone(),
         line: event.line,
@@ -152,8 +152,14 @@ impl Builder<'_> {
         let rule = &self.knowledge.rules[o.finding.rule].0;
         let events = self.chosen(&o.finding);
         let culprits = self.culprits(&o.finding);
+        let culprits_for_text = culprits.clone();
         let title = self.fill(&rule.title, &o.finding, &culprits, events.first().copied());
-        let mut why = rule.explain.trim().replace('\n', " ");
+        let mut why = self.fill(
+            &rule.explain.trim().replace('\n', " "),
+            &o.finding,
+            &culprits,
+            events.first().copied(),
+        );
         for said in o.finding.said.iter().take(2) {
             let said = self.fill(said, &o.finding, &culprits, events.first().copied());
             why = format!("{}. {why}", said.trim_end_matches('.'));
@@ -167,7 +173,13 @@ impl Builder<'_> {
             culprits,
             evidence: events.iter().map(|&e| self.evidence(e)).collect(),
             explains: self.consequences(all, index),
-            fixes: advice::fixes(self.knowledge, self.job, o.finding.rule),
+            fixes: advice::fixes(self.knowledge, self.job, o.finding.rule)
+                .into_iter()
+                .map(|mut f| {
+                    f.text = self.fill(&f.text, &o.finding, &culprits_for_text, events.first().copied());
+                    f
+                })
+                .collect(),
             mistaken_for: rule.mistaken.trim().replace('\n', " "),
             alternatives: Vec::new(),
             references: rule.references.clone(),
@@ -200,7 +212,11 @@ impl Builder<'_> {
     fn value(&self, name: &str, f: &Finding, c: &Culprits, first: Option<EventId>) -> String {
         let known = |text: String, other: &str| if text.is_empty() { other.to_string() } else { text };
         match name {
-            "ranks" | "rank" => known(f.blamed.ranks.to_string(), "(not shown)"),
+            "ranks" | "rank" => match f.blamed.ranks.len() {
+                0 => "a rank that the input does not name".into(),
+                1 => format!("rank {}", f.blamed.ranks),
+                _ => format!("ranks {}", f.blamed.ranks),
+            },
             "hosts" | "host" => known(c.hosts.join(", "), "a host that the input does not name"),
             _ => {
                 let own = first.and_then(|e| slot_of(self.catalogue, self.job.event(e), name));
@@ -209,9 +225,21 @@ impl Builder<'_> {
                     .or_else(any)
                     .map(|t| mask::mask(&t.chars().take(160).collect::<String>()))
                     .unwrap_or_default();
+                if name == "peer" && !text.is_empty() {
+                    return self.peer_name(&text);
+                }
                 let other = if name == "peer" { "the other end" } else { "…" };
                 known(text, other)
             }
+        }
+    }
+
+    /// The host behind an address where the job shows whose it is, the address beside it.
+    fn peer_name(&self, text: &str) -> String {
+        let short = crate::job::ip_of(text).unwrap_or_else(|| text.to_string());
+        match self.job.host_of_address(text) {
+            Some(host) if host != short => format!("{host} ({short})"),
+            _ => short,
         }
     }
 
@@ -225,7 +253,12 @@ impl Builder<'_> {
             let events = self.chosen(&o.finding);
             out.push(Consequence {
                 cause: Some(rule.id.clone()),
-                symptom: None,
+                symptom: Some(self.fill(
+                    &rule.title,
+                    &o.finding,
+                    &self.culprits(&o.finding),
+                    events.first().copied(),
+                )),
                 ranks: o.finding.blamed.ranks.iter().take(65_536).collect(),
                 count: o.finding.events.iter().map(|&e| self.job.event(e).count).sum(),
                 evidence: events.iter().take(2).map(|&e| self.evidence(e)).collect(),
@@ -328,13 +361,13 @@ impl Builder<'_> {
 
     fn not_seen(&self, verdict: Verdict) -> Vec<String> {
         let mut out = Vec::new();
-        if verdict == Verdict::Healthy {
+        let job = self.job;
+        if verdict == Verdict::Healthy || job.current().next().is_none() {
             return out;
         }
-        let job = self.job;
         if let Some(world) = job.world.filter(|w| *w <= 1 << 20) {
             let all: RankSet = (0..world).collect();
-            let missing = all.minus(&job.heard);
+            let missing = all.minus(&job.heard).minus(&job.given);
             if !missing.is_empty() && !job.heard.is_empty() {
                 out.push(format!(
                     "Nothing of rank {missing} is in the input (world size {world}): give their logs too."
@@ -442,7 +475,7 @@ impl Builder<'_> {
                 Kind::Step => {
                     let p = &self.job.events[id as usize];
                     let last = self.job.sources[p.source as usize].bulk.get(&(event.message, event.speaker));
-                    let text = last.map_or(&event.text, |l| &l.1.text);
+                    let text = last.map_or(&event.text, |l| &l.last.text);
                     info.last_step = Some(mask::mask(text.trim()).chars().take(200).collect());
                 }
                 _ => {}
@@ -489,7 +522,7 @@ impl Builder<'_> {
         for rank in world.iter().take(16_384) {
             let heard = job.heard.contains(rank);
             let end = ends.get(&rank).cloned();
-            if heard && end.is_none() && world.len() > 64 {
+            if heard && end.is_none() && world.len() > 64 && !job.silent.contains(rank) {
                 continue;
             }
             let last = job
@@ -507,11 +540,17 @@ impl Builder<'_> {
                     rank_by: p.rank_by,
                     host: p.host.clone(),
                     text: mask::mask(&said.text),
-                    cut: said.text.len() >= 400,
+                    cut: !said.whole,
                     message: "last line".into(),
                     count: 1,
                 });
-            out.push(RankState { rank, state: if heard { "heard" } else { "not given" }, last, end });
+            let state = match (heard, job.given.contains(rank)) {
+                (false, true) => "silent",
+                (false, false) => "not given",
+                (true, _) if job.silent.contains(rank) => "silent",
+                (true, _) => "heard",
+            };
+            out.push(RankState { rank, state, last, end });
         }
         out
     }

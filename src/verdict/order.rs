@@ -29,11 +29,10 @@ pub fn order(
     let mut all: Vec<Ordered> = findings
         .into_iter()
         .map(|finding| {
-            let survived = survived(knowledge, job, &finding);
+            let survived = survived(knowledge, catalogue, job, &finding);
             Ordered { finding, under: None, confidence: 0.0, survived }
         })
         .collect();
-    let _ = catalogue;
     for b in 0..all.len() {
         let mut best: Option<usize> = None;
         for a in 0..all.len() {
@@ -102,16 +101,16 @@ fn explains(knowledge: &Knowledge, job: &Job, a: &Finding, b: &Finding) -> bool 
     if ra.severity == "fatal" && rb.severity == "degraded" {
         return false; // that something is slow stays visible beside it
     }
+    // A weak guess explains no strong observation, except that victims and fallbacks always have a reason.
+    let enough = a.odds >= 1.5 || (b.place >= Place::Victim && a.odds >= b.odds.min(1.0)) || a.odds >= b.odds;
     let named = ra.explains.iter().any(|e| knowledge.covers(&e.what, &rb.id) && in_scope(&e.scope, a, b));
-    if named {
+    if named && enough {
         return true;
     }
     let back = rb.explains.iter().any(|e| knowledge.covers(&e.what, &ra.id) && in_scope(&e.scope, b, a));
     if back || plainly_later(job, a, b) {
         return false;
     }
-    // A weak guess explains no strong observation, except that fallbacks and victims always have a reason.
-    let enough = a.odds >= 1.5 || b.place >= Place::Victim && a.odds >= b.odds.min(1.0) || a.odds >= b.odds;
     a.place < b.place && enough
 }
 
@@ -143,7 +142,13 @@ fn plainly_later(job: &Job, a: &Finding, b: &Finding) -> bool {
     {
         return x > y + 20_000_000_000;
     }
-    let first = |f: &Finding| -> Option<EventId> { f.events.iter().copied().min() };
+    // The first line of whom it blames, by rank: the order of sources must not matter.
+    let first = |f: &Finding| -> Option<EventId> {
+        let rank = |e: EventId| job.events[e as usize].rank;
+        let blamed = |e: &EventId| rank(*e).is_some_and(|r| f.blamed.ranks.contains(r));
+        let by_rank = |e: &EventId| (!blamed(e), rank(*e).unwrap_or(u32::MAX), *e);
+        f.events.iter().copied().min_by_key(by_rank)
+    };
     let (Some(x), Some(y)) = (first(a), first(b)) else { return false };
     let (px, py) = (&job.events[x as usize], &job.events[y as usize]);
     px.process.is_some()
@@ -197,22 +202,34 @@ fn weigh(knowledge: &Knowledge, all: &mut [Ordered]) {
 }
 
 /// Whether the run went on or ended well after it.
-fn survived(knowledge: &Knowledge, job: &Job, f: &Finding) -> bool {
+fn survived(knowledge: &Knowledge, catalogue: &Catalogue, job: &Job, f: &Finding) -> bool {
     if knowledge.rules[f.rule].0.severity != "fatal" {
         return false;
     }
     match job.end.state {
         State::Well => true,
-        State::AtWork => {
+        State::AtWork | State::Killed => {
             // Only what stands before the last lines of work, in the source that shows it.
-            let Some(&step) = job.end.events.first() else { return true };
+            let Some(step) = last_step(catalogue, job) else { return false };
+            if !crate::job::goes_on(job, step, &f.events) {
+                return false;
+            }
             let p = &job.events[step as usize];
             let last = job.sources[p.source as usize]
                 .bulk
                 .get(&(job.event(step).message, job.event(step).speaker))
-                .map_or(job.event(step).last_line, |b| b.1.line);
-            f.events.iter().all(|&e| job.events[e as usize].source != p.source || job.event(e).line < last)
+                .map_or(job.event(step).last_line, |b| b.last.line);
+            f.events.iter().all(|&e| job.events[e as usize].source == p.source && job.event(e).line < last)
         }
         _ => false,
     }
+}
+
+/// The event of the last line of work.
+fn last_step(catalogue: &Catalogue, job: &Job) -> Option<EventId> {
+    job.current().filter(|&e| job.entry(catalogue, e).kind == crate::knowledge::Kind::Step).max_by_key(|&e| {
+        let p = &job.events[e as usize];
+        let bulk = job.sources[p.source as usize].bulk.get(&(job.event(e).message, job.event(e).speaker));
+        bulk.map_or(job.event(e).last_line, |b| b.last.line)
+    })
 }

@@ -174,9 +174,16 @@ struct Line {
     words: usize,
 }
 
+/// Columns that a text takes; styles take none.
+fn plain_width(text: &str) -> usize {
+    let mut parts = text.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().width();
+    first + parts.map(|p| p.split_once('m').map_or(0, |(_, rest)| rest.width())).sum::<usize>()
+}
+
 impl Line {
     fn new(open: &str) -> Self {
-        let open_width = anstream::adapter::strip_str(open).to_string().width();
+        let open_width = plain_width(open);
         Self { open: open.into(), open_width, runs: Vec::new(), width: open_width, words: 0 }
     }
 
