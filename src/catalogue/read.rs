@@ -308,14 +308,7 @@ impl<'r, 'b> Reader<'r, 'b> {
 
     fn unknown(&mut self, part: Part, text: &str, time: Option<Stamp>) {
         let Some(id) = self.ids.unknown else { return };
-        let trouble = [
-            "rror", "ailed", "ailure", "atal", "bort", "refused", "denied", "annot ", "nable to", "illed",
-            "crash",
-        ];
-        if text.len() < 600
-            && trouble.iter().any(|t| text.contains(t))
-            && !text.trim_start().starts_with("File \"")
-        {
+        if text.len() < 600 && looks_like_trouble(text) {
             let f = Found { message: id, form: 0, at: (0, 0), fields: Vec::new(), index: 0 };
             self.push(part, f, Via::Line, None, time);
         }
@@ -432,8 +425,8 @@ impl<'r, 'b> Reader<'r, 'b> {
                 (self.ids.func, func.into()),
             ]);
         }
-        if chained || self.chained(part) {
-            fields.push((self.ids.handled, "outer".into()));
+        if let Some(how) = if chained { Some("outer") } else { self.before_head(part) } {
+            fields.push((self.ids.handled, how.into()));
         }
         // What merely says that work goes on claims no exception.
         let claims = |f: &&Found| {
@@ -454,19 +447,26 @@ impl<'r, 'b> Reader<'r, 'b> {
         }
     }
 
-    /// Whether another exception of the same chain stands before this traceback's head.
-    fn chained(&self, part: Part) -> bool {
+    /// What stands before this traceback's head: another exception of the same chain, or the words by which
+    /// the interpreter says that it goes on.
+    fn before_head(&self, part: Part) -> Option<&'static str> {
         let mut seen_head = false;
         for said in self.back(part) {
-            if seen_head {
-                if said.trim().is_empty() {
-                    continue;
-                }
-                return said.starts_with("During handling of") || said.starts_with("The above exception was");
+            if seen_head && !said.trim().is_empty() {
+                let chained =
+                    said.starts_with("During handling of") || said.starts_with("The above exception was");
+                let ignored = said.starts_with("Exception ignored in");
+                return if chained {
+                    Some("outer")
+                } else if ignored {
+                    Some("ignored")
+                } else {
+                    None
+                };
             }
-            seen_head = said.starts_with("Traceback (most");
+            seen_head |= said.starts_with("Traceback (most");
         }
-        false
+        None
     }
 
     fn near(&mut self, part: Part, found: &mut Found) {
@@ -570,6 +570,56 @@ impl<'r, 'b> Reader<'r, 'b> {
             last: s.last[..n].iter().map(|&l| self.said(l)).collect(),
         }
     }
+}
+
+/// Whether a line that no message knows looks like trouble. Generous: it decides no cause, only that a run
+/// whose last lines look so did not simply go on.
+fn looks_like_trouble(text: &str) -> bool {
+    const TROUBLE: [&str; 22] = [
+        "rror",
+        "ailed",
+        "ailure",
+        "FAIL",
+        "atal",
+        "bort",
+        "ABORT",
+        "refused",
+        "denied",
+        "annot ",
+        "nable to",
+        "illed",
+        "crash",
+        "anicked",
+        "iving up",
+        "ack-off",
+        "angup",
+        "non-zero",
+        "exit status ",
+        "CANCELLED",
+        "loss nan",
+        "NaN",
+    ];
+    const FINE: [&str; 16] = [
+        "0 error",
+        "no error",
+        "No error",
+        "errors: 0",
+        "error: 0",
+        "error=0",
+        "0 failed",
+        "failed: 0",
+        "failed=0",
+        "without error",
+        "error_rate",
+        "exit status 0",
+        "_error ",
+        "fatal: 0",
+        "nan iterations: 0",
+        "error_file",
+    ];
+    TROUBLE.iter().any(|t| text.contains(t))
+        && !FINE.iter().any(|f| text.contains(f))
+        && !text.trim_start().starts_with("File \"")
 }
 
 /// The time that a line gives, in its prefix or its header.

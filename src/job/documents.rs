@@ -123,14 +123,11 @@ fn error_file(catalogue: &Catalogue, file: &ErrorFile) -> Option<Event> {
     })
 }
 
-/// Ranks whose dumps were read.
-#[must_use]
-pub(super) fn ranks(report: &WaitsReport) -> RankSet {
-    let mut out = RankSet::new();
-    for group in &report.groups {
-        out.extend(&group.members);
-    }
-    out
+/// Ranks whose dumps were read, and all that the dumps know of.
+pub(super) fn ranks(sources: &[SourceRead], report: &WaitsReport) -> (RankSet, u32) {
+    let read = sources.iter().filter(|s| s.lines == 0).filter_map(|s| s.speakers.first()?.who.rank).collect();
+    let world = report.groups.iter().filter_map(|g| g.members.iter().last()).max().map_or(0, |r| r + 1);
+    (read, world)
 }
 
 /// The word by which rules and reports speak of a kind of fault.

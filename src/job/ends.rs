@@ -170,10 +170,12 @@ fn run_end(catalogue: &Catalogue, job: &Job) -> JobEnd {
     let mut waits = Vec::new();
     let mut steps = Vec::new();
     let mut trouble: Vec<EventId> = Vec::new();
+    let mut unknown: Vec<EventId> = Vec::new();
     for id in job.current() {
         let entry = job.entry(catalogue, id);
         match entry.kind {
             _ if entry.role == Role::Harmless => {}
+            _ if entry.id == built_in::UNKNOWN => unknown.push(id),
             Kind::Cancelled => cancelled = Some(id),
             Kind::Ends => match ended(catalogue, job, id) {
                 Some(Ended::Well) => good.push(id),
@@ -188,7 +190,8 @@ fn run_end(catalogue: &Catalogue, job: &Job) -> JobEnd {
                 let claimed = slot_of(catalogue, job.event(id), "claimed").and_then(|m| catalogue.message(m));
                 let harmless =
                     claimed.is_some_and(|m| catalogue.messages[usize::from(m)].role == Role::Harmless);
-                if !harmless {
+                let ignored = slot_of(catalogue, job.event(id), "handled") == Some("ignored");
+                if !harmless && !ignored {
                     trouble.push(id);
                 }
             }
@@ -196,7 +199,29 @@ fn run_end(catalogue: &Catalogue, job: &Job) -> JobEnd {
             _ => {}
         }
     }
-    decide(job, &bad, cancelled, &good, &waits, &steps, &trouble)
+    // The kernel's word about a process that nobody knows to be the job's does not undo its good end.
+    if !good.is_empty() {
+        bad.retain(|b| {
+            job.events[*b as usize].rank.is_some() || good.iter().any(|g| same_source(job, *g, *b))
+        });
+    }
+    let end = decide(job, &bad, cancelled, &good, &waits, &steps, &trouble);
+    match end.state {
+        State::AtWork | State::NotSeen => last_words_look_bad(job, &unknown, &steps).unwrap_or(end),
+        _ => end,
+    }
+}
+
+/// Lines that no message knows, that look like trouble and behind which nothing goes on.
+fn last_words_look_bad(job: &Job, unknown: &[EventId], steps: &[EventId]) -> Option<JobEnd> {
+    let id = *unknown.iter().rev().find(|&&u| {
+        let p = &job.events[u as usize];
+        let lines = job.sources[p.source as usize].lines;
+        let behind = steps.iter().any(|s| same_source(job, *s, u) && bulk_last(job, *s) > job.event(u).line);
+        !behind && job.event(u).line + 12 >= lines
+    })?;
+    let how = "its last lines look like trouble that is not known here";
+    Some(JobEnd { state: State::Failed, how: how.into(), events: vec![id] })
 }
 
 fn decide(
@@ -264,13 +289,20 @@ fn last_words(job: &Job, id: EventId) -> bool {
 }
 
 /// Whether the same process is seen at work, or to its good end, after an event.
-fn went_on(job: &Job, id: EventId, signs: &[&[EventId]]) -> bool {
+pub(crate) fn went_on(job: &Job, id: EventId, signs: &[&[EventId]]) -> bool {
     let process = job.events[id as usize].process;
-    process.is_some_and(|p| job.processes[p as usize].rank.is_some())
+    // In a stream of several ranks an unmarked line is anybody's.
+    let one_rank = job.world.is_none_or(|w| w <= 1) && job.heard.len() <= 1;
+    let alone = one_rank && job.sources[job.events[id as usize].source as usize].speakers.len() == 1;
+    let rank = job.events[id as usize].rank;
+    process.is_some_and(|p| alone || job.processes[p as usize].rank.is_some())
         && signs.iter().copied().flatten().any(|&s| {
-            job.events[s as usize].process == process
-                && same_source(job, id, s)
-                && bulk_last(job, s) > job.event(id).line
+            let p = &job.events[s as usize];
+            let same = p.process == process || (rank.is_some() && p.rank == rank);
+            let event = job.event(s);
+            let counted = job.sources[p.source as usize].bulk.contains_key(&(event.message, event.speaker));
+            let after = if counted { goes_on(job, s, &[id]) } else { bulk_last(job, s) > job.event(id).line };
+            same && same_source(job, id, s) && after
         })
 }
 

@@ -507,6 +507,9 @@ fn subject(catalogue: &Catalogue, job: &Job, learnt: &Learnt, event: &Event, sin
         }
         if let Some(pid) = number(catalogue, event, "pid")
             && let Some(&id) = learnt.by_pid.get(&pid)
+            // The kernel counts processes of the host, a container its own: only the same host will do.
+            && (kind != Kind::Device
+                || told.as_deref().zip(job.processes[id as usize].host.as_deref()).is_some_and(|(a, b)| same_host(a, b)))
         {
             return job.processes[id as usize].rank.map(|r| (r, "by its process"));
         }

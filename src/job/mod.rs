@@ -15,8 +15,8 @@ pub mod waits;
 
 pub use attempts::Attempt;
 pub(crate) use documents::fault_name;
-pub(crate) use ends::goes_on;
 pub use ends::{Ended, JobEnd, ProcessEnd, State};
+pub(crate) use ends::{goes_on, went_on};
 pub(crate) use facts::ip_of;
 pub use facts::{Release, Setting};
 pub use identity::Process;
@@ -110,7 +110,9 @@ impl Job {
         silence::find(&mut job);
         silence::contradictions(catalogue, &mut job);
         if let Some(report) = &job.waits {
-            job.heard.extend(&documents::ranks(report));
+            let (read, world) = documents::ranks(&job.sources, report);
+            job.heard.extend(&read);
+            job.world = job.world.or((world > 0).then_some(world));
         }
         job
     }

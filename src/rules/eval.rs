@@ -8,6 +8,7 @@ use crate::base::RankSet;
 use crate::catalogue::Via;
 use crate::job::{Ended, EventId, field_of_type, slot_of};
 use crate::knowledge::{FieldType, Kind, Place, Role, Rule, Strength, When};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
 /// A cause that the job shows.
@@ -87,26 +88,58 @@ fn find(cx: &Context<'_>, index: usize, rule: &Rule) -> Option<Finding> {
     let mut shown: Vec<Shown> = suggested(cx, &rule.id).into_iter().collect();
     shown.extend(rule.whens.iter().filter_map(|w| try_way(cx, w)));
     shown.sort_by(|a, b| b.odds.total_cmp(&a.odds));
+    let mut known = FxHashSet::default();
     for (nth, s) in shown.into_iter().enumerate() {
         // The first way counts in full, others add to it.
         finding.odds += if nth == 0 { s.odds } else { s.odds * 0.4 };
         if nth == 0 || finding.blamed == Blamed::default() {
             finding.blamed.extend(&s.blamed);
         }
-        for e in s.events {
-            if !finding.events.contains(&e) {
-                finding.events.push(e);
-            }
-        }
+        finding.events.extend(s.events.into_iter().filter(|e| known.insert(*e)));
         finding.said.extend(s.said);
     }
     if finding.odds <= 0.0 {
         return None;
     }
+    earliest_exception(cx, &mut finding);
     if finding.blamed.ranks.is_empty() && matches!(rule.place, Place::Root | Place::Local) {
         of_the_one_that_ended(cx, &mut finding);
     }
     Some(finding)
+}
+
+/// Of exceptions of different types the one that was raised first is the cause, where all say when.
+fn earliest_exception(cx: &Context<'_>, finding: &mut Finding) {
+    let exceptions: Vec<EventId> = finding
+        .events
+        .iter()
+        .copied()
+        .filter(|&e| cx.job.entry(cx.catalogue, e).kind == Kind::Exception)
+        .collect();
+    if exceptions.len() < 2 || exceptions.len() != finding.events.len() {
+        return;
+    }
+    let mut groups: BTreeMap<String, (i64, Vec<EventId>)> = BTreeMap::new();
+    for &e in &exceptions {
+        let event = cx.job.event(e);
+        let Some(time) = event.time.filter(|t| t.date) else { return };
+        let kind = slot_of(cx.catalogue, event, "type").unwrap_or("").to_string();
+        let group = groups.entry(kind).or_insert((time.utc(), Vec::new()));
+        group.0 = group.0.min(time.utc());
+        group.1.push(e);
+    }
+    let mut times: Vec<i64> = groups.values().map(|g| g.0).collect();
+    times.sort_unstable();
+    if times.len() < 2 || times[1] < times[0] + 1_000_000_000 {
+        return;
+    }
+    if let Some((_, events)) = groups.into_values().find(|g| g.0 == times[0]) {
+        finding.blamed = Blamed::default();
+        for &e in &events {
+            subject(cx, e, &mut finding.blamed);
+        }
+        finding.events = events;
+    }
 }
 
 /// An error that nobody signed belongs to the one rank that ended by itself, where there is just one
@@ -215,12 +248,9 @@ fn try_way(cx: &Context<'_>, when: &When) -> Option<Shown> {
     {
         said = Some(d.text.clone());
     }
+    let mut known: FxHashSet<EventId> = primaries.iter().copied().collect();
     let mut events = primaries;
-    for e in more {
-        if !events.contains(&e) {
-            events.push(e);
-        }
-    }
+    events.extend(more.into_iter().filter(|e| known.insert(*e)));
     Some(Shown { odds: odds(when.strength), blamed, events, said })
 }
 

@@ -145,8 +145,9 @@ pub struct Scanner {
     second: Option<aho_corasick::AhoCorasick>,
 }
 
-/// More speakers than this in one block are one: a log whose every line has another prefix has none.
-const SPEAKERS: usize = 4096;
+/// More speakers than this in one block are one. More than a block of usual size has lines, so that who is told apart
+/// does not depend on the block; a source has a cap of its own.
+const SPEAKERS: usize = 1 << 16;
 
 impl Scanner {
     /// For the anchors; those beyond 64 go into a second, slower gate.

@@ -5,14 +5,14 @@
 use super::{Ordered, advice, mask};
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, built_in};
-use crate::job::{Ended, EventId, Job, State, slot_of};
+use crate::job::{Ended, EventId, Job, Process, State, slot_of};
 use crate::knowledge::{Kind, Knowledge, Place, Role};
 use crate::report::{
     Alternative, Attempt, Consequence, Culprits, Diagnosis, End, Evidence, Host, Input, RankState, Report,
     Verdict,
 };
 use crate::rules::Finding;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines that prove a diagnosis, at most.
 const PROOF: usize = 5;
@@ -228,7 +228,7 @@ impl Builder<'_> {
                 if name == "peer" && !text.is_empty() {
                     return self.peer_name(&text);
                 }
-                let other = if name == "peer" { "the other end" } else { "…" };
+                let other = if name == "peer" { "the other end" } else { "(not shown)" };
                 known(text, other)
             }
         }
@@ -273,13 +273,14 @@ impl Builder<'_> {
     /// Lines of victims and symptoms, by message, under the first diagnosis.
     fn victims(&self, f: &Finding) -> Vec<Consequence> {
         let mut by: BTreeMap<u16, (RankSet, u64, Vec<EventId>)> = BTreeMap::new();
+        let shown: BTreeSet<EventId> = f.events.iter().copied().collect();
         for id in self.job.current() {
             let entry = self.job.entry(self.catalogue, id);
             let victim = entry.role == Role::Victim
                 || (entry.role == Role::Symptom
                     && entry.id != built_in::UNKNOWN
                     && entry.id != built_in::UNKNOWN_WARN);
-            if !victim || f.events.contains(&id) {
+            if !victim || shown.contains(&id) {
                 continue;
             }
             let slot = by.entry(self.job.event(id).message).or_default();
@@ -315,6 +316,12 @@ impl Builder<'_> {
     fn verdict(&self, diagnoses: &[Diagnosis]) -> Verdict {
         let Some(first) = diagnoses.first() else {
             let said = self.job.sources.iter().any(|s| s.lines > 0 || s.document.is_some());
+            // Read only in part and seen to no good end: nothing was found wrong, but that says little.
+            let cut =
+                self.job.sources.iter().any(|s| !s.problems.is_empty()) && self.job.end.state != State::Well;
+            if said && cut {
+                return Verdict::Inconclusive;
+            }
             let something =
                 said && self.job.current().any(|e| self.job.entry(self.catalogue, e).id != built_in::UNKNOWN);
             return if something { Verdict::Healthy } else { Verdict::Inconclusive };
@@ -341,6 +348,9 @@ impl Builder<'_> {
                 State::AtWork => "The job was at work at its last line; nothing wrong was found.".into(),
                 _ => "Nothing wrong was found in this input.".into(),
             },
+            Verdict::Inconclusive if r.diagnoses.is_empty() && r.inputs.iter().any(|i| !i.problems.is_empty() && i.lines > 0) => {
+                "What could be read shows nothing wrong, but the input is damaged or incomplete.".into()
+            }
             Verdict::Inconclusive if r.diagnoses.is_empty() => {
                 "The input has nothing of a job in it to judge by; give the job's output of all ranks (stdout and stderr), best with NCCL_DEBUG=INFO.".into()
             }
@@ -401,18 +411,16 @@ impl Builder<'_> {
             info.ranks_not_seen = all.minus(&job.heard).to_string();
         }
         info.ranks = self.rank_states();
-        let mut hosts: Vec<(String, RankSet)> = Vec::new();
+        let mut hosts: BTreeMap<String, RankSet> = BTreeMap::new();
         for p in &job.processes {
             let Some(host) = p.host.as_ref().filter(|h| !h.is_empty()) else { continue };
-            let at = hosts.iter().position(|h| h.0 == *host).unwrap_or_else(|| {
-                hosts.push((host.clone(), RankSet::new()));
-                hosts.len() - 1
-            });
-            hosts[at].1.extend(&p.rank.into_iter().chain(p.by_dev.values().copied()).collect());
+            let ranks = p.rank.into_iter().chain(p.by_dev.values().copied()).collect();
+            hosts.entry(host.clone()).or_default().extend(&ranks);
             if hosts.len() > 4096 {
                 break;
             }
         }
+        let mut hosts: Vec<(String, RankSet)> = hosts.into_iter().collect();
         hosts.sort_by(|a, b| {
             (a.1.first().unwrap_or(u32::MAX), &a.0).cmp(&(b.1.first().unwrap_or(u32::MAX), &b.0))
         });
@@ -476,7 +484,11 @@ impl Builder<'_> {
                     let p = &self.job.events[id as usize];
                     let last = self.job.sources[p.source as usize].bulk.get(&(event.message, event.speaker));
                     let text = last.map_or(&event.text, |l| &l.last.text);
-                    info.last_step = Some(mask::mask(text.trim()).chars().take(200).collect());
+                    let plain =
+                        crate::text::clean(text.as_bytes(), &crate::text::ShapeFacts::default()).bytes;
+                    let plain = String::from_utf8_lossy(&plain);
+                    let last = plain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("");
+                    info.last_step = Some(mask::mask(last.trim()).chars().take(200).collect());
                 }
                 _ => {}
             }
@@ -519,17 +531,15 @@ impl Builder<'_> {
             Some(w) => (0..w).collect(),
             None => job.heard.clone(),
         };
+        let by_rank: BTreeMap<u32, &Process> =
+            job.processes.iter().rev().filter_map(|p| Some((p.rank?, p))).collect();
         for rank in world.iter().take(16_384) {
             let heard = job.heard.contains(rank);
             let end = ends.get(&rank).cloned();
             if heard && end.is_none() && world.len() > 64 && !job.silent.contains(rank) {
                 continue;
             }
-            let last = job
-                .processes
-                .iter()
-                .find(|p| p.rank == Some(rank))
-                .and_then(|p| p.last.last().map(|l| (p, l)));
+            let last = by_rank.get(&rank).and_then(|p| p.last.last().map(|l| (*p, l)));
             let last =
                 last.filter(|_| world.len() <= 64 || end.is_some()).map(|(p, (source, said))| Evidence {
                     source: job.sources[*source as usize].name.clone(),

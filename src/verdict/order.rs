@@ -206,6 +206,24 @@ fn survived(knowledge: &Knowledge, catalogue: &Catalogue, job: &Job, f: &Finding
     if knowledge.rules[f.rule].0.severity != "fatal" {
         return false;
     }
+    // Who goes on working after it was not stopped by it, whatever ended the run later.
+    let steps: Vec<EventId> =
+        job.current().filter(|&e| job.entry(catalogue, e).kind == crate::knowledge::Kind::Step).collect();
+    let own = |e: &EventId| {
+        let kind = job.entry(catalogue, *e).kind;
+        matches!(
+            kind,
+            crate::knowledge::Kind::Exception | crate::knowledge::Kind::Fails | crate::knowledge::Kind::Fact
+        )
+    };
+    if !f.events.is_empty()
+        && f.events.iter().take(64).all(|e| own(e) && crate::job::went_on(job, *e, &[&steps]))
+    {
+        return true;
+    }
+    if outside(job, f) {
+        return true;
+    }
     match job.end.state {
         State::Well => true,
         State::AtWork | State::Killed => {
@@ -232,4 +250,22 @@ fn last_step(catalogue: &Catalogue, job: &Job) -> Option<EventId> {
         let bulk = job.sources[p.source as usize].bulk.get(&(job.event(e).message, job.event(e).speaker));
         bulk.map_or(job.event(e).last_line, |b| b.last.line)
     })
+}
+
+/// Whether all of it happened long before the run began, by days that can be compared.
+fn outside(job: &Job, f: &Finding) -> bool {
+    const DAY: i64 = 86_400_000_000_000;
+    let used: Vec<u32> = f.events.iter().map(|&e| job.events[e as usize].source).collect();
+    // The run began with the first time in a source that shows none of this.
+    let first = (0..job.sources.len() as u32)
+        .filter(|s| !used.contains(s))
+        .filter_map(|s| job.sources[s as usize].times().0)
+        .filter(|t| t.date && t.year)
+        .map(|t| t.utc())
+        .min();
+    let Some(first) = first else { return false };
+    !f.events.is_empty()
+        && f.events
+            .iter()
+            .all(|&e| job.event(e).time.is_some_and(|t| t.date && t.year && t.utc() + DAY < first))
 }
