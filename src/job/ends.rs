@@ -212,13 +212,20 @@ fn run_end(catalogue: &Catalogue, job: &Job) -> JobEnd {
     }
 }
 
+/// Whether the source's last words behind a line are those of work that is done.
+fn ends_kindly(job: &Job, source: u32, line: u64) -> bool {
+    let kind = ["omplete", "uccess", "inished", "done", "Done", "exit code 0", "saved"];
+    let last = job.sources[source as usize].speakers.iter().flat_map(|s| &s.last);
+    last.filter(|l| l.line > line).any(|l| kind.iter().any(|k| l.text.contains(k)))
+}
+
 /// Lines that no message knows, that look like trouble and behind which nothing goes on.
 fn last_words_look_bad(job: &Job, unknown: &[EventId], steps: &[EventId]) -> Option<JobEnd> {
     let id = *unknown.iter().rev().find(|&&u| {
         let p = &job.events[u as usize];
         let lines = job.sources[p.source as usize].lines;
         let behind = steps.iter().any(|s| same_source(job, *s, u) && bulk_last(job, *s) > job.event(u).line);
-        !behind && job.event(u).line + 12 >= lines
+        !behind && job.event(u).line + 12 >= lines && !ends_kindly(job, p.source, job.event(u).line)
     })?;
     let how = "its last lines look like trouble that is not known here";
     Some(JobEnd { state: State::Failed, how: how.into(), events: vec![id] })

@@ -58,6 +58,7 @@ pub fn build(
             d
         }));
     }
+    promote_degraded(job, ordered, &mut diagnoses, &mut notices);
     add_alternatives(&mut diagnoses);
     let verdict = b.verdict(&diagnoses);
     let mut report = Report {
@@ -99,6 +100,28 @@ pub fn evidence_of(catalogue: &Catalogue, job: &Job, id: EventId) -> Evidence {
         cut: event.cut,
         message: catalogue.messages[usize::from(event.message)].id.clone(),
         count: event.count.max(bulk),
+    }
+}
+
+/// An excerpt that shows no end: what made it slow, where that is all it shows, leads over "no reason seen".
+fn promote_degraded(
+    job: &Job,
+    ordered: &[Ordered],
+    diagnoses: &mut Vec<Diagnosis>,
+    notices: &mut Vec<Diagnosis>,
+) {
+    if job.end.state != State::NotSeen || diagnoses.iter().any(|d| !d.cause.starts_with("unknown/")) {
+        return;
+    }
+    let trouble = !diagnoses.is_empty() || ordered.iter().any(|o| o.finding.place == Place::Victim);
+    if let Some(at) = notices
+        .iter()
+        .position(|d| d.cause.starts_with("perf/") || d.cause.starts_with("net/"))
+        .filter(|_| trouble)
+    {
+        let mut d = notices.remove(at);
+        d.severity = "degraded";
+        diagnoses.insert(0, d);
     }
 }
 
