@@ -16,3 +16,10 @@ pub use compile::{Asked, Catalogue, Entry, FieldId, Found, MessageId, Slot};
 pub use event::{BulkCount, Event, Said, Speaker, Via, Yield};
 pub(crate) use openings::Openings;
 pub use read::read;
+
+/// What a line shows in the end: without colour codes, and the last state where it overwrites itself.
+pub(crate) fn last_state(text: &str) -> String {
+    let plain = crate::text::clean(text.as_bytes(), &crate::text::ShapeFacts::default()).bytes;
+    let plain = String::from_utf8_lossy(&plain);
+    plain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("").trim().to_string()
+}

@@ -146,6 +146,6 @@ fn describe(job: &Job, n: u16) -> Attempt {
     };
     Attempt {
         first: mine().next().map(place).unwrap_or_default(),
-        last: mine().last().map(place).unwrap_or_default(),
+        last: mine().next_back().map(place).unwrap_or_default(),
     }
 }

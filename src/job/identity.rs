@@ -45,6 +45,11 @@ struct Facts {
     routes: Vec<u32>,
 }
 
+/// Domain, bus and device.
+type Pci = (u32, u32, u32);
+/// Size of the communicator, and the source and speaker that named a GPU.
+type Named = (u32, (u32, u32));
+
 #[derive(Debug, Default)]
 struct Learnt {
     world: u32,
@@ -54,7 +59,7 @@ struct Learnt {
     locals: FxHashMap<u32, Option<u32>>,
     hosts_of_ranks: BTreeMap<u32, String>,
     /// PCI address → size of the communicator and who named it.
-    buses: FxHashMap<(u32, u32, u32), Vec<(u32, (u32, u32))>>,
+    buses: FxHashMap<Pci, Vec<Named>>,
     /// Processes by rank and by process id, once they are known.
     by_rank: FxHashMap<u32, ProcessId>,
     by_pid: FxHashMap<u32, ProcessId>,
@@ -554,7 +559,7 @@ fn subject(catalogue: &Catalogue, job: &Job, learnt: &Learnt, event: &Event, sin
 }
 
 /// Domain, bus and device of a PCI address: NCCL's hexadecimal `1a000`, or `PCI:0000:1a:00`, `0000:1a:00.0`.
-fn pci(text: &str) -> Option<(u32, u32, u32)> {
+fn pci(text: &str) -> Option<Pci> {
     let text = text.trim().trim_start_matches("PCI:").trim_start_matches("0x");
     if let Some((domain, rest)) = text.split_once(':') {
         let hex = |t: &str| u32::from_str_radix(t, 16).ok();
@@ -566,7 +571,7 @@ fn pci(text: &str) -> Option<(u32, u32, u32)> {
 }
 
 /// The rank that uses a GPU, where exactly one does on that host.
-fn rank_of_bus(job: &Job, learnt: &Learnt, bus: (u32, u32, u32), host: Option<&str>) -> Option<u32> {
+fn rank_of_bus(job: &Job, learnt: &Learnt, bus: Pci, host: Option<&str>) -> Option<u32> {
     let mut found = RankSet::new();
     for (nranks, speaker) in learnt.buses.get(&bus)? {
         let who = &job.sources[speaker.0 as usize].speakers[speaker.1 as usize].who;

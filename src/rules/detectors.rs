@@ -100,9 +100,9 @@ fn silent_rank(cx: &Context<'_>) -> Option<Detected> {
     all.extend(&cx.job.given);
     if let Some(world) = cx.job.world.filter(|w| *w > 0 && *w <= 1 << 20) {
         all.insert_range(0, world - 1);
-    } else if let (Some(first), Some(last)) = (all.first(), all.iter().last()) {
+    } else if let Some(last) = all.iter().last() {
         // Without a declared world only the gaps between those that speak are known to exist.
-        all.insert_range(first.min(0), last);
+        all.insert_range(0, last);
     }
     let missing = all.minus(&waiting);
     let there = |r: &u32| cx.job.heard.contains(*r) || cx.job.given.contains(*r);
@@ -564,7 +564,8 @@ fn hang_after_table(cx: &Context<'_>) -> Option<Detected> {
 /// Memory figures that a process reports of itself (a field `resident`) and that grow steeply.
 fn memory_growth(cx: &Context<'_>) -> Option<Detected> {
     let field = cx.catalogue.field_id("resident")?;
-    let mut by: BTreeMap<(u32, u32, Option<u32>), (f64, f64, EventId, EventId)> = BTreeMap::new();
+    type Speaker = (u32, u32, Option<u32>);
+    let mut by: BTreeMap<Speaker, (f64, f64, EventId, EventId)> = BTreeMap::new();
     for e in cx.job.current() {
         let event = cx.job.event(e);
         let Some(bytes) = event.field(field).and_then(crate::base::parse_bytes) else { continue };

@@ -4,7 +4,7 @@
 
 use super::{Ordered, advice, mask};
 use crate::base::RankSet;
-use crate::catalogue::{Catalogue, built_in};
+use crate::catalogue::{Catalogue, built_in, last_state};
 use crate::job::{Ended, EventId, Job, Process, State, slot_of};
 use crate::knowledge::{Kind, Knowledge, Place, Role};
 use crate::report::{
@@ -459,7 +459,9 @@ impl Builder<'_> {
             let mut values: Vec<String> = list
                 .iter()
                 .map(|s| {
-                    mask::mask(&format!("{name}={}", s.value)).splitn(2, '=').nth(1).unwrap_or("").to_string()
+                    mask::mask(&format!("{name}={}", s.value))
+                        .split_once('=')
+                        .map_or(String::new(), |v| v.1.to_string())
                 })
                 .collect();
             values.sort();
@@ -507,11 +509,7 @@ impl Builder<'_> {
                     let p = &self.job.events[id as usize];
                     let last = self.job.sources[p.source as usize].bulk.get(&(event.message, event.speaker));
                     let text = last.map_or(&event.text, |l| &l.last.text);
-                    let plain =
-                        crate::text::clean(text.as_bytes(), &crate::text::ShapeFacts::default()).bytes;
-                    let plain = String::from_utf8_lossy(&plain);
-                    let last = plain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("");
-                    info.last_step = Some(mask::mask(last.trim()).chars().take(200).collect());
+                    info.last_step = Some(mask::mask(&last_state(text)).chars().take(200).collect());
                 }
                 _ => {}
             }
