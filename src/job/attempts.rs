@@ -3,10 +3,15 @@
 //! after something had ended. Eight ranks' logs behind one another are one run.
 
 use super::names::witness;
-use super::{Job, slot_of};
+use super::{Job, Placed, slot_of};
+use crate::base::Stamp;
 use crate::catalogue::Catalogue;
 use crate::knowledge::{Kind, Role};
 use rustc_hash::FxHashSet;
+use std::ops::Range;
+
+/// So much (in nanoseconds) clocks of one run may differ.
+const AT_ONCE: i64 = 30_000_000_000;
 
 /// One run.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +34,7 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
         let mut n = base;
         let range = job.events.partition_point(|p| (p.source as usize) < s)
             ..job.events.partition_point(|p| p.source as usize <= s);
-        for at in range {
+        for at in range.clone() {
             let placed = &job.events[at];
             let event = &source.events[placed.event as usize];
             let entry = &catalogue.messages[usize::from(event.message)];
@@ -38,7 +43,8 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
                 Kind::JobStarts => {
                     let job_id = slot_of(catalogue, event, "job").unwrap_or("");
                     let other = state.other_job(job_id);
-                    other | state.starts(format!("{}\u{0}{job_id}\u{0}{:?}", entry.id, placed.process))
+                    let seen = state.starts(format!("{}\u{0}{job_id}\u{0}{:?}", entry.id, placed.process));
+                    other | (seen && !beside(catalogue, job, at..range.end, &state))
                 }
                 Kind::Comm if slot_of(catalogue, event, "phase") == Some("start") => {
                     state.process_starts(placed.rank, placed.process, event)
@@ -58,6 +64,8 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
             {
                 state.ended = true;
             }
+            state.spoken.extend(own_rank(job, placed));
+            state.latest = event.time.or(state.latest);
             job.events[at].attempt = n;
         }
         most = most.max(n);
@@ -83,6 +91,33 @@ struct Life {
     ranks: FxHashSet<(u32, u32)>,
     restarted: u64,
     job: Option<String>,
+    /// Ranks that spoke in it, and when it spoke last.
+    spoken: FxHashSet<u32>,
+    latest: Option<Stamp>,
+}
+
+/// The rank of who says an event.
+fn own_rank(job: &Job, placed: &Placed) -> Option<u32> {
+    job.processes[placed.process? as usize].rank
+}
+
+/// Whether a start is not that of a next run but of another part of the same one, whose log was put behind: it began
+/// well before the last words so far, or quite other ranks speak after it.
+fn beside(catalogue: &Catalogue, job: &Job, start: Range<usize>, state: &Life) -> bool {
+    let event = |placed: &Placed| &job.sources[placed.source as usize].events[placed.event as usize];
+    let first = &job.events[start.start];
+    if let (Some(began), Some(latest)) = (event(first).time, state.latest)
+        && let Some((began, latest)) = began.comparable(&latest)
+        && began + AT_ONCE < latest
+    {
+        return true;
+    }
+    let follow = job.events[start].iter().skip(1).take_while(|p| {
+        let kind = catalogue.messages[usize::from(event(p).message)].kind;
+        !matches!(kind, Kind::JobStarts | Kind::Restarts)
+    });
+    let next: FxHashSet<u32> = follow.filter_map(|p| own_rank(job, p)).collect();
+    !next.is_empty() && !state.spoken.is_empty() && next.is_disjoint(&state.spoken)
 }
 
 impl Life {
