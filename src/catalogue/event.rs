@@ -99,6 +99,21 @@ pub struct BulkCount {
     pub last: Said,
 }
 
+/// Lines that are a message like others before them, counted only.
+#[derive(Debug, Clone, Copy)]
+pub struct More {
+    /// Message.
+    pub message: MessageId,
+    /// Speaker.
+    pub speaker: u32,
+    /// Rank that they name in a field; `u32::MAX` where none.
+    pub rank: u32,
+    /// How many.
+    pub count: u64,
+    /// The last of them.
+    pub last_line: u64,
+}
+
 /// What one block gives. Line numbers count from the block's first line (0).
 #[derive(Debug, Default)]
 pub struct Yield {
@@ -108,6 +123,8 @@ pub struct Yield {
     pub events: Vec<Event>,
     /// Bulk lines.
     pub bulk: Vec<BulkCount>,
+    /// Lines like those of `events`, or like such as are kept already.
+    pub more: Vec<More>,
     /// Line ends.
     pub ends: u64,
     /// Text after the last line end.

@@ -10,8 +10,12 @@ mod exceptions;
 mod openings;
 mod printf;
 mod read;
+mod settled;
+mod shapes;
 
 pub use compile::{Asked, Catalogue, Entry, FieldId, Found, MessageId, Slot};
-pub use event::{BulkCount, Event, Said, Speaker, Via, Yield};
+pub use event::{BulkCount, Event, More, Said, Speaker, Via, Yield};
 pub(crate) use openings::Openings;
-pub use read::read;
+pub(crate) use read::{Reading, read, time_of};
+pub(crate) use settled::{EACH, Settled, speaker_key};
+

@@ -1,16 +1,17 @@
 //! What the blocks of one source give, put together in their order, within a
 //! budget: what is kept is capped for each message and speaker, and what is
-//! dropped is counted. The fold is the same however the source was cut.
+//! dropped is counted. The fold is the same however the source was cut. What
+//! needs no more than counting is told to those who read the next blocks.
 
 use crate::base::Stamp;
-use crate::catalogue::{Catalogue, Event, MessageId, Said, Speaker, Yield};
+use crate::catalogue::{
+    Catalogue, EACH, Event, MessageId, More, Said, Settled, Speaker, Yield, speaker_key, time_of,
+};
 use crate::dump::Dump;
-use crate::knowledge::{Kind, Role};
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
-/// Events of one message by one speaker that are kept; the last one stands for the rest.
-const EACH: u32 = 6;
 /// Speakers of one source that are kept apart.
 const SPEAKERS: usize = 40_000;
 /// Bytes of events kept in all before only first causes, starts and ends are.
@@ -18,10 +19,33 @@ const SOFT: usize = 40 << 20;
 /// Bytes of events kept in all.
 const HARD: usize = 72 << 20;
 
-/// What is kept of all sources together.
-#[derive(Debug, Default)]
+/// What may be kept of the sources of one unit: a part of the whole, so that
+/// it does not matter which unit is read first.
+#[derive(Debug)]
 pub struct Budget {
     used: usize,
+    soft: usize,
+    hard: usize,
+    /// Once something did not fit, nothing of its weight is taken any more.
+    over: [bool; 2],
+}
+
+impl Budget {
+    /// For one of so many units.
+    #[must_use]
+    pub fn of(units: usize) -> Self {
+        let part = |most: usize| (most / units.max(1)).max(16 << 10);
+        Self { used: 0, soft: part(SOFT), hard: part(HARD), over: [false; 2] }
+    }
+
+    fn take(&mut self, size: usize, weighty: bool) -> bool {
+        let over = &mut self.over[usize::from(weighty)];
+        *over |= self.used + size > if weighty { self.hard } else { self.soft };
+        if !*over {
+            self.used += size;
+        }
+        !*over
+    }
 }
 
 /// Everything that one source says.
@@ -56,11 +80,13 @@ pub struct SourceState {
     ahead: FxHashSet<(u64, u32, MessageId)>,
     base: u64,
     open_line: bool,
+    settled: Arc<Settled>,
 }
 
 impl SourceState {
-    pub(crate) fn begin(&mut self, name: String) {
+    pub(crate) fn begin(&mut self, name: String, settled: Arc<Settled>) {
         self.out.name = name;
+        self.settled = settled;
     }
 
     pub(crate) fn document(&mut self, dump: Dump, damage: Vec<String>) {
@@ -96,6 +122,11 @@ impl SourceState {
             }
         }
         self.ahead = ahead;
+        for mut more in y.more {
+            more.last_line = absolute(more.last_line);
+            more.speaker = map.get(more.speaker as usize).copied().unwrap_or(0);
+            self.count(catalogue, more);
+        }
         for mut b in y.bulk {
             b.last.line = absolute(b.last.line);
             let speaker = map.get(b.speaker as usize).copied().unwrap_or(0);
@@ -113,8 +144,13 @@ impl SourceState {
         if let Some(&at) = self.by_who.get(&s.who) {
             let known = &mut self.out.speakers[at as usize];
             known.count += s.count;
-            if known.first.is_none() {
+            if known.first.is_none() && s.first.is_some() {
                 known.first = s.first;
+                self.settled.known(speaker_key(&s.who));
+            }
+            if s.last.len() == 4 {
+                known.last = s.last;
+                return at;
             }
             known.last.extend(s.last);
             let n = known.last.len();
@@ -123,12 +159,16 @@ impl SourceState {
         }
         if self.out.speakers.len() >= SPEAKERS {
             // Too many to tell apart: the last place stands for all the others.
+            self.settled.speakers_over();
             let at = SPEAKERS as u32 - 1;
             self.out.speakers[at as usize].who = Who::default();
             self.out.speakers[at as usize].count += s.count;
             return at;
         }
         let at = self.out.speakers.len() as u32;
+        if s.first.is_some() {
+            self.settled.known(speaker_key(&s.who));
+        }
         self.by_who.insert(s.who.clone(), at);
         self.out.speakers.push(s);
         at
@@ -138,40 +178,51 @@ impl SourceState {
         let entry = &catalogue.messages[usize::from(event.message)];
         let rank = rank_of(catalogue, &event).unwrap_or(u32::MAX);
         let key = (event.message, event.speaker, rank);
-        if entry.bulk && self.kept.contains_key(&key) {
-            return; // counted by the reader
+        match self.kept.get(&key) {
+            Some(_) if entry.bulk => return, // counted by the reader
+            Some((n, last)) if *n >= EACH => {
+                // The last one stands for all that came after the first few.
+                let last = &mut self.out.events[*last];
+                last.count += event.count;
+                last.last_line = event.last_line;
+                return;
+            }
+            _ => {}
         }
-        if let Some((n, last)) = self.kept.get_mut(&key)
-            && *n >= EACH
-        {
-            // The last one stands for all that came after the first few.
-            let last = &mut self.out.events[*last];
-            last.count += event.count;
-            last.last_line = event.last_line;
+        let weighty = entry.weighty();
+        if !budget.take(event.size() + 96, weighty) {
+            self.settled.over(weighty);
+            if !entry.bulk {
+                *self.out.dropped.entry(event.message).or_default() += event.count;
+            }
             return;
         }
-        let weighty = matches!(entry.role, Role::First)
-            || matches!(
-                entry.kind,
-                Kind::Ends
-                    | Kind::EndsWell
-                    | Kind::Restarts
-                    | Kind::JobStarts
-                    | Kind::Comm
-                    | Kind::Rank
-                    | Kind::Cancelled
-            );
-        let most = if weighty { HARD } else { SOFT };
-        let size = event.size() + 96;
-        if budget.used + size > most {
-            *self.out.dropped.entry(event.message).or_default() += event.count;
-            return;
-        }
-        budget.used += size;
         let at = self.out.events.len();
         let slot = self.kept.entry(key).or_insert((0, at));
         *slot = (slot.0 + 1, at);
+        // The last place may stand for many speakers, who are not told apart.
+        if (entry.bulk || slot.0 >= EACH)
+            && (event.speaker as usize) < SPEAKERS - 1
+            && let Some(speaker) = self.out.speakers.get(event.speaker as usize)
+        {
+            self.settled.enough(event.message, speaker_key(&speaker.who), rank);
+        }
         self.out.events.push(event);
+    }
+
+    /// Lines that a reader counted, since enough like them is kept or none is taken.
+    fn count(&mut self, catalogue: &Catalogue, more: More) {
+        if catalogue.messages[usize::from(more.message)].bulk {
+            return;
+        }
+        match self.kept.get(&(more.message, more.speaker, more.rank)) {
+            Some((n, last)) if *n >= EACH => {
+                let last = &mut self.out.events[*last];
+                last.count += more.count;
+                last.last_line = last.last_line.max(more.last_line);
+            }
+            _ => *self.out.dropped.entry(more.message).or_default() += more.count,
+        }
     }
 
     pub(crate) fn end(mut self, bytes: u64, problems: Vec<String>) -> SourceRead {
@@ -179,6 +230,10 @@ impl SourceState {
         self.out.lines = self.base + u64::from(self.open_line);
         self.out.problems.splice(0..0, problems);
         self.out.events.sort_by_key(|e| (e.line, e.sub, e.message));
+        let speakers = self.out.speakers.iter_mut().flat_map(|s| s.first.iter_mut().chain(&mut s.last));
+        for said in speakers.chain(self.out.bulk.values_mut().map(|b| &mut b.1)) {
+            said.time = time_of(&said.text);
+        }
         self.out
     }
 }

@@ -2,10 +2,15 @@
 //! something, the **pulse** keeps who spoke when. Every line is touched once:
 //! its end and its first bytes. Neighbours: `prefix` and `header` tell who
 //! speaks, `clean` repairs blocks that need it, `shape` says which do; what a
-//! hit means is the catalogue's business.
+//! hit means is the catalogue's business. `anchors` is the search of the
+//! gate, `heads` spares the pulse the headers that it knows.
+
+mod anchors;
+mod heads;
 
 use super::{Cleaned, Level, Prefix, ShapeFacts, clean, is_dirty, nccl_quick, split_prefix};
-use aho_corasick::packed;
+use anchors::Anchors;
+use heads::{Head, Heads};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::hash::Hasher;
@@ -28,13 +33,21 @@ pub struct Piece<'a> {
 pub struct View<'a> {
     /// Bytes in which all spans of [`Line`] lie.
     pub bytes: Cow<'a, [u8]>,
-    /// All logical lines, those around the block included.
-    pub lines: Vec<Line>,
+    lines: Lines,
     /// The block's own lines.
     pub own: std::ops::Range<usize>,
     /// Line ends in the block's raw bytes.
     pub ends: u64,
     buffer: &'a [u8],
+}
+
+/// All logical lines, those around the block included.
+#[derive(Debug)]
+enum Lines {
+    /// The lines of a buffer that needed no cleaning: where each begins, and the number of the first.
+    Plain(Vec<u32>, i32),
+    /// Others.
+    Clean(Vec<Line>),
 }
 
 /// A logical line.
@@ -51,6 +64,35 @@ pub struct Line {
 }
 
 impl View<'_> {
+    /// How many lines there are, those around the block included.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match &self.lines {
+            Lines::Plain(starts, _) => starts.len(),
+            Lines::Clean(lines) => lines.len(),
+        }
+    }
+
+    /// The line at `index`, which is below [`View::count`].
+    #[must_use]
+    #[inline]
+    pub fn line(&self, index: usize) -> Line {
+        match &self.lines {
+            Lines::Plain(starts, first) => {
+                let start = starts[index];
+                let mut end = match starts.get(index + 1) {
+                    Some(next) => next - 1,
+                    None => self.buffer.len() as u32 - u32::from(self.buffer.ends_with(b"\n")),
+                };
+                if end > start && self.buffer[end as usize - 1] == b'\r' {
+                    end -= 1;
+                }
+                Line { start, end, no: first + index as i32, raw: (start, end) }
+            }
+            Lines::Clean(lines) => lines[index],
+        }
+    }
+
     /// The line's text.
     #[must_use]
     pub fn text(&self, line: &Line) -> &[u8] {
@@ -90,7 +132,7 @@ pub struct Spoke {
     pub who: Who,
     /// Lines.
     pub count: u64,
-    /// First line, index into [`View::lines`].
+    /// First line, as [`View::line`] counts.
     pub first: u32,
     /// Last four, oldest first, as far as there are so many.
     pub last: [u32; 4],
@@ -99,7 +141,7 @@ pub struct Spoke {
 /// A line that may mean something.
 #[derive(Debug, Clone, Copy)]
 pub struct Hit {
-    /// Index into [`View::lines`].
+    /// Line, as [`View::line`] counts.
     pub line: u32,
     /// Index into [`Scanned::speakers`].
     pub speaker: u32,
@@ -109,6 +151,8 @@ pub struct Hit {
     pub nccl: Option<(Level, i32, u32)>,
     /// Message that the opening of an INFO line names.
     pub opening: Option<u16>,
+    /// The line itself is counted already: only what begins in its middle is news.
+    pub counted: bool,
 }
 
 /// Lines of a bulk message: counted, only the first is a hit.
@@ -120,7 +164,7 @@ pub struct Bulk {
     pub speaker: u32,
     /// How many, the first included.
     pub count: u64,
-    /// Last line, index into [`View::lines`].
+    /// Last line, as [`View::line`] counts.
     pub last: u32,
 }
 
@@ -141,26 +185,18 @@ pub type Opening<'a> = &'a dyn Fn(&[u8]) -> Option<(u16, bool)>;
 /// The gate, compiled.
 #[derive(Debug)]
 pub struct Scanner {
-    gate: Option<packed::Searcher>,
-    second: Option<aho_corasick::AhoCorasick>,
+    anchors: Anchors,
 }
 
 /// More speakers than this in one block are one: a log whose every line has another prefix has none.
-const SPEAKERS: usize = 4096;
+/// No fewer than are kept of a source, so that it does not matter how the source was cut.
+const SPEAKERS: usize = 40_000;
 
 impl Scanner {
     /// For the anchors; those beyond 64 go into a second, slower gate.
     #[must_use]
     pub fn new(anchors: &[String]) -> Self {
-        let first = anchors.iter().take(64);
-        let gate = packed::Config::new()
-            .match_kind(packed::MatchKind::LeftmostFirst)
-            .builder()
-            .extend(first)
-            .build();
-        let rest: &[String] = if gate.is_some() { anchors.get(64..).unwrap_or_default() } else { anchors };
-        let second = if rest.is_empty() { None } else { aho_corasick::AhoCorasick::new(rest).ok() };
-        Self { gate, second }
+        Self { anchors: Anchors::new(anchors) }
     }
 
     /// Reads one piece.
@@ -172,18 +208,23 @@ impl Scanner {
         opening: Opening<'_>,
     ) -> (View<'a>, Scanned) {
         let view = view(piece, facts);
+        let mut anchored = Vec::new();
+        if !piece.full && !view.own.is_empty() {
+            let (first, last) = (view.line(view.own.start), view.line(view.own.end - 1));
+            self.anchors.find(&view.bytes[..last.end as usize], first.start as usize, &mut anchored);
+        }
         let mut reader = Reader {
             view: &view,
             out: Scanned::default(),
             by_key: FxHashMap::default(),
             last: None,
-            bulk: FxHashMap::default(),
+            bulk: Vec::new(),
+            heads: Heads::new(),
             opening,
         };
-        let anchored = if piece.full { Vec::new() } else { self.anchored(&view) };
         let mut next = anchored.into_iter().peekable();
         for index in view.own.clone() {
-            let line = view.lines[index];
+            let line = view.line(index);
             let mut hit = piece.full;
             while next.peek().is_some_and(|&at| at < line.end) {
                 let at = next.next().unwrap_or(0);
@@ -195,68 +236,61 @@ impl Scanner {
         scanned.hits.sort_by_key(|h| (h.line, h.text));
         (view, scanned)
     }
-
-    /// Where the anchors stand, ascending, in the block's own lines.
-    fn anchored(&self, view: &View<'_>) -> Vec<u32> {
-        let Some((first, last)) =
-            view.lines.get(view.own.clone()).and_then(|l| Some((l.first()?, l.last()?)))
-        else {
-            return Vec::new();
-        };
-        let bytes = &view.bytes[..last.end as usize];
-        let mut found = Vec::new();
-        if let Some(gate) = &self.gate {
-            let mut at = first.start as usize;
-            while let Some(m) = gate.find_in(bytes, (at..bytes.len()).into()) {
-                found.push(m.start() as u32);
-                // One anchor is enough to look at a line: go on behind it.
-                at = memchr::memchr(b'\n', &bytes[m.end()..]).map_or(bytes.len(), |n| m.end() + n);
-            }
-        }
-        if let Some(second) = &self.second {
-            let input = aho_corasick::Input::new(bytes).range(first.start as usize..bytes.len());
-            found.extend(second.find_iter(input).map(|m| m.start() as u32));
-            found.sort_unstable();
-        }
-        found
-    }
 }
 
 /// Splits the buffer into logical lines, cleaning it first where it needs it.
 fn view<'a>(piece: &Piece<'a>, facts: &ShapeFacts) -> View<'a> {
     let before = memchr::memchr_iter(b'\n', &piece.buffer[..piece.core.start]).count() as i32;
+    if !needs_cleaning(piece.buffer, facts) {
+        let starts = starts(piece.buffer);
+        let from = starts.partition_point(|s| (*s as usize) < piece.core.start);
+        let to = starts.partition_point(|s| (*s as usize) < piece.core.end);
+        // Each line of the block but the last one ends in it, and so may the one that began before.
+        let inside = (to.max(from) - from) as u64;
+        let torn = piece.core.start > 0
+            && piece.buffer[piece.core.start - 1] != b'\n'
+            && memchr::memchr(b'\n', &piece.buffer[piece.core.clone()]).is_some();
+        let open = inside > 0 && piece.buffer[piece.core.end - 1] != b'\n';
+        return View {
+            bytes: Cow::Borrowed(piece.buffer),
+            lines: Lines::Plain(starts, -before),
+            own: from..to.max(from),
+            ends: inside + u64::from(torn) - u64::from(open),
+            buffer: piece.buffer,
+        };
+    }
     let ends = memchr::memchr_iter(b'\n', &piece.buffer[piece.core.clone()]).count() as u64;
-    let (bytes, lines) = if is_dirty(piece.buffer, facts) {
-        let Cleaned { bytes, lines } = clean(piece.buffer, facts);
-        let mut start = 0;
-        let mut out = Vec::with_capacity(lines.len());
-        for l in &lines {
-            out.push(Line { start, end: l.end, no: l.no as i32 - before, raw: l.raw });
-            start = l.end + 1;
-        }
-        (Cow::Owned(bytes), out)
-    } else {
-        (Cow::Borrowed(piece.buffer), plain_lines(piece.buffer, -before))
-    };
-    let from = lines.partition_point(|l| (l.raw.0 as usize) < piece.core.start);
-    let to = lines.partition_point(|l| (l.raw.0 as usize) < piece.core.end);
+    let Cleaned { bytes, lines } = clean(piece.buffer, facts);
+    let mut start = 0;
+    let mut out = Vec::with_capacity(lines.len());
+    for l in &lines {
+        out.push(Line { start, end: l.end, no: l.no as i32 - before, raw: l.raw });
+        start = l.end + 1;
+    }
+    let from = out.partition_point(|l| (l.raw.0 as usize) < piece.core.start);
+    let to = out.partition_point(|l| (l.raw.0 as usize) < piece.core.end);
+    let (bytes, lines) = (Cow::Owned(bytes), Lines::Clean(out));
     View { bytes, lines, own: from..to.max(from), ends, buffer: piece.buffer }
 }
 
-fn plain_lines(buffer: &[u8], mut no: i32) -> Vec<Line> {
-    let mut lines = Vec::with_capacity(buffer.len() / 80);
-    let mut start = 0usize;
-    for end in memchr::memchr_iter(b'\n', buffer).chain(std::iter::once(buffer.len())) {
-        if start >= buffer.len() {
-            break;
-        }
-        let stop = if end > start && buffer[end - 1] == b'\r' { end - 1 } else { end };
-        let span = (start as u32, stop as u32);
-        lines.push(Line { start: span.0, end: span.1, no, raw: span });
-        no += 1;
-        start = end + 1;
+/// One search tells of most blocks that they are clean.
+fn needs_cleaning(buffer: &[u8], facts: &ShapeFacts) -> bool {
+    let plain = !(facts.json || facts.cri || facts.padded || facts.bare_ansi || facts.mpi_tags)
+        && facts.wrap.is_none();
+    !(plain && memchr::memchr3(0x1b, 0, b'\r', buffer).is_none()) && is_dirty(buffer, facts)
+}
+
+/// Where lines begin.
+fn starts(buffer: &[u8]) -> Vec<u32> {
+    let mut starts = Vec::with_capacity(buffer.len() / 64 + 1);
+    if !buffer.is_empty() {
+        starts.push(0);
     }
-    lines
+    starts.extend(memchr::memchr_iter(b'\n', buffer).map(|end| end as u32 + 1));
+    if starts.last().is_some_and(|&s| s as usize >= buffer.len()) {
+        starts.pop();
+    }
+    starts
 }
 
 struct Reader<'v, 'b> {
@@ -264,57 +298,91 @@ struct Reader<'v, 'b> {
     out: Scanned,
     by_key: FxHashMap<u64, u32>,
     last: Option<(u64, u32)>,
-    bulk: FxHashMap<(u16, u32), usize>,
+    /// For each speaker: messages and where they are counted. Nobody has many.
+    bulk: Vec<Vec<(u16, u32)>>,
+    heads: Heads,
     opening: Opening<'v>,
 }
 
 impl Reader<'_, '_> {
-    fn line(&mut self, index: usize, line: Line, mut hit: bool) {
-        let text = self.view.text(&line);
+    #[inline]
+    fn line(&mut self, index: usize, line: Line, hit: bool) {
+        let view = self.view;
+        let text = view.text(&line);
+        if let Some(head) = self.heads.get(text) {
+            self.spoke(head.speaker, index as u32);
+            self.info(index as u32, line, text, head, Level::Info, hit);
+            return;
+        }
+        self.read(index, line, text, hit);
+    }
+
+    /// Reads what stands before the text.
+    fn read(&mut self, index: usize, line: Line, text: &[u8], hit: bool) {
+        let index = index as u32;
         let prefix = split_prefix(text);
         let rest = &text[prefix.len as usize..];
-        let mut nccl = None;
-        let mut process: &[u8] = &[];
-        let mut opening = None;
-        if let Some(q) = nccl_quick(rest) {
-            process = &rest[q.proc.0 as usize..q.proc.1 as usize];
-            nccl = Some((q.level, q.dev, line.start + prefix.len + q.body));
-            let body = &rest[q.body as usize..];
-            if q.warn {
-                hit = true;
-            } else {
-                opening = (self.opening)(body);
-                hit = hit || opening.is_some_and(|o| !o.1);
+        let Some(q) = nccl_quick(rest) else {
+            let speaker = self.speaker(text, &prefix, &[], index);
+            if hit {
+                let text = line.start + prefix.len;
+                self.out.hits.push(Hit { line: index, speaker, text, nccl: None, opening: None, counted: false });
             }
+            return;
+        };
+        let process = &rest[q.proc.0 as usize..q.proc.1 as usize];
+        let speaker = self.speaker(text, &prefix, process, index);
+        let head = Head { speaker, prefix: prefix.len, body: prefix.len + q.body, dev: q.dev };
+        if q.warn {
+            let nccl = Some((q.level, q.dev, line.start + head.body));
+            let text = line.start + prefix.len;
+            self.out.hits.push(Hit { line: index, speaker, text, nccl, opening: None, counted: false });
+            return;
         }
-        let speaker = self.speaker(text, &prefix, process, index as u32);
-        if let Some((message, true)) = opening {
-            let first = self.count_bulk(message, speaker, index as u32);
-            if !first {
-                return;
+        if q.level == Level::Info {
+            self.heads.put(text, head);
+        }
+        self.info(index, line, text, head, q.level, hit);
+    }
+
+    /// A line behind an NCCL header that is no WARN.
+    #[inline]
+    fn info(&mut self, index: u32, line: Line, text: &[u8], head: Head, level: Level, hit: bool) {
+        let opening = (self.opening)(&text[head.body as usize..]);
+        let mut counted = false;
+        match opening {
+            Some((message, true)) => {
+                counted = !self.count_bulk(message, head.speaker, index);
+                if counted && !hit {
+                    return;
+                }
             }
-            hit = true;
+            None if !hit => return,
+            _ => {}
         }
-        if hit {
-            self.out.hits.push(Hit {
-                line: index as u32,
-                speaker,
-                text: line.start + prefix.len,
-                nccl,
-                opening: opening.map(|o| o.0),
-            });
-        }
+        self.out.hits.push(Hit {
+            line: index,
+            speaker: head.speaker,
+            text: line.start + head.prefix,
+            nccl: Some((level, head.dev, line.start + head.body)),
+            opening: opening.map(|o| o.0),
+            counted,
+        });
     }
 
     /// Counts a bulk line; true for the first of its speaker in this block.
     fn count_bulk(&mut self, message: u16, speaker: u32, line: u32) -> bool {
-        if let Some(&at) = self.bulk.get(&(message, speaker)) {
-            let bulk = &mut self.out.bulk[at];
+        let at = speaker as usize;
+        if at >= self.bulk.len() {
+            self.bulk.resize_with(at + 1, Vec::new);
+        }
+        if let Some((_, at)) = self.bulk[at].iter().find(|b| b.0 == message) {
+            let bulk = &mut self.out.bulk[*at as usize];
             bulk.count += 1;
             bulk.last = line;
             return false;
         }
-        self.bulk.insert((message, speaker), self.out.bulk.len());
+        self.bulk[at].push((message, self.out.bulk.len() as u32));
         self.out.bulk.push(Bulk { message, speaker, count: 1, last: line });
         true
     }
@@ -326,11 +394,16 @@ impl Reader<'_, '_> {
             _ => self.known(key, text, prefix, process, line),
         };
         self.last = Some((key, speaker));
+        self.spoke(speaker, line);
+        speaker
+    }
+
+    #[inline]
+    fn spoke(&mut self, speaker: u32, line: u32) {
         let spoke = &mut self.out.speakers[speaker as usize];
         let at = (spoke.count % 4) as usize;
         spoke.last[at] = line;
         spoke.count += 1;
-        speaker
     }
 
     fn known(&mut self, key: u64, text: &[u8], prefix: &Prefix, process: &[u8], line: u32) -> u32 {

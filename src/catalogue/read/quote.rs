@@ -1,0 +1,80 @@
+//! Texts of lines as they are kept: quoted, cut, timed, and made alike.
+
+use super::QUOTE;
+use crate::base::Stamp;
+use crate::text::{self, Line, View};
+
+/// The time that a kept line gives.
+pub(crate) fn time_of(line: &str) -> Option<Stamp> {
+    let line = line.as_bytes();
+    let prefix = text::split_prefix(line);
+    line_time(line, &line[prefix.len as usize..])
+}
+
+/// The time that a line gives, in its prefix or its header.
+pub(super) fn line_time(line: &[u8], rest: &[u8]) -> Option<Stamp> {
+    if let Some(g) = text::glog(rest) {
+        if g.time.is_some() {
+            return g.time;
+        }
+    } else if let Some(p) = text::pylog(rest)
+        && p.time.is_some()
+    {
+        return p.time;
+    }
+    let prefix = text::split_prefix(line);
+    if let Some(span) = prefix.time
+        && let Some((stamp, _)) = text::stamp(&line[span.0 as usize..span.1 as usize])
+    {
+        return Some(stamp);
+    }
+    text::stamp(rest).map(|s| s.0)
+}
+
+/// The line as it stands in the input, cut round the part where it is long.
+pub(super) fn quote(view: &View<'_>, line: &Line, start: usize, end: usize) -> (Box<str>, bool) {
+    let raw = view.raw(line);
+    let logical = (line.end - line.start) as usize;
+    if raw.len() <= QUOTE && (raw.len() < 1024 || raw.len() < logical * 2) {
+        return (String::from_utf8_lossy(raw).trim_end_matches(['\r', '\n']).into(), false);
+    }
+    let clean = &view.bytes[line.start as usize..line.end as usize];
+    if clean.len() <= QUOTE {
+        return (String::from_utf8_lossy(clean).into(), true);
+    }
+    let from = start.saturating_sub(200).max(line.start as usize);
+    let to = end.min(from + QUOTE).max(from);
+    (String::from_utf8_lossy(&view.bytes[from..to]).into(), true)
+}
+
+/// A hash of a text in which figures count for nothing, except a rank's.
+pub(super) fn squashed(text: &[u8]) -> u64 {
+    const K: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut h = K;
+    let mut add = |byte: u8| h = (h.rotate_left(5) ^ u64::from(byte)).wrapping_mul(K);
+    let mut keep = false;
+    let mut in_number = false;
+    for (i, &b) in text.iter().take(512).enumerate() {
+        if !b.is_ascii_digit() {
+            in_number = false;
+            add(b);
+            continue;
+        }
+        if !in_number {
+            keep = text[i.saturating_sub(6)..i].windows(3).any(|w| w == b"ank");
+            in_number = true;
+            add(b'0');
+        }
+        if keep {
+            add(b);
+        }
+    }
+    h ^ (h >> 31)
+}
+
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_string(),
+    }
+}
