@@ -3,6 +3,7 @@
 
 use super::{printf, shapes};
 use crate::base::ReleaseRange;
+use crate::text::Opened;
 use crate::knowledge::{Door, FieldType, Kind, Knowledge, Level, Message, Role, Strength};
 use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder};
@@ -320,7 +321,7 @@ impl Catalogue {
     }
 
     /// What an INFO text may open, found by its first bytes alone: the hot path's question.
-    pub(crate) fn opening(&self, text: &[u8]) -> Option<(MessageId, bool)> {
+    pub(crate) fn opening(&self, text: &[u8]) -> Option<Opened> {
         self.openings.first(text)
     }
 
@@ -428,7 +429,7 @@ impl Catalogue {
         let mut fields = Vec::new();
         for name in regex.capture_names().flatten() {
             if let (Some(m), Some(id)) = (caps.name(name), self.field_id(name)) {
-                fields.push((id, String::from_utf8_lossy(m.as_bytes()).into()));
+                fields.push((id, super::boxed(m.as_bytes())));
             }
         }
         fields

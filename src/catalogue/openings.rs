@@ -3,6 +3,7 @@
 //! for the first two bytes and a comparison for the few that share them.
 
 use super::MessageId;
+use crate::text::Opened;
 
 /// Openings by their first two bytes.
 #[derive(Debug, Default)]
@@ -17,9 +18,31 @@ pub(crate) struct Openings {
 #[derive(Debug)]
 struct Opens {
     text: Vec<u8>,
+    /// Its first eight bytes, and which of them there are.
+    first: (u64, u64),
     form: usize,
     message: MessageId,
     bulk: bool,
+}
+
+impl Opens {
+    #[inline]
+    fn begins(&self, text: &[u8], first: u64) -> bool {
+        first & self.first.1 == self.first.0 && text.starts_with(&self.text)
+    }
+}
+
+/// The first eight bytes, zeroes where there are none.
+#[inline]
+fn first(text: &[u8]) -> u64 {
+    match text.first_chunk::<8>() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => {
+            let mut word = [0; 8];
+            word[..text.len()].copy_from_slice(text);
+            u64::from_le_bytes(word)
+        }
+    }
 }
 
 impl Openings {
@@ -35,7 +58,9 @@ impl Openings {
             *place = self.slots.len() as u16;
         }
         let slot = &mut self.slots[usize::from(*place) - 1];
-        slot.push(Opens { text: opening.to_vec(), form, message, bulk });
+        let mask = if opening.len() >= 8 { u64::MAX } else { (1 << (8 * opening.len())) - 1 };
+        let first = (first(opening) & mask, mask);
+        slot.push(Opens { text: opening.to_vec(), first, form, message, bulk });
         slot.sort_by(|x, y| y.text.len().cmp(&x.text.len()).then(x.form.cmp(&y.form)));
     }
 
@@ -48,14 +73,21 @@ impl Openings {
         }
     }
 
-    /// Message of the longest opening that the text begins with, and whether it is bulk.
+    /// The longest opening that the text begins with.
     #[inline]
-    pub(super) fn first(&self, text: &[u8]) -> Option<(MessageId, bool)> {
-        self.slot(text).iter().find(|o| text.starts_with(&o.text)).map(|o| (o.message, o.bulk))
+    pub(super) fn first(&self, text: &[u8]) -> Option<Opened> {
+        let slot = self.slot(text);
+        if slot.is_empty() {
+            return None;
+        }
+        let word = first(text);
+        let o = slot.iter().find(|o| o.begins(text, word))?;
+        Some(Opened { message: o.message, bulk: o.bulk, which: o.form as u32 })
     }
 
     /// The forms of all of them, longest first.
     pub(super) fn all(&self, text: &[u8], out: &mut Vec<usize>) {
-        out.extend(self.slot(text).iter().filter(|o| text.starts_with(&o.text)).map(|o| o.form));
+        let word = first(text);
+        out.extend(self.slot(text).iter().filter(|o| o.begins(text, word)).map(|o| o.form));
     }
 }

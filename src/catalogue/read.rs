@@ -8,14 +8,14 @@ mod fold;
 mod quote;
 
 use super::compile::{Asked, Catalogue, Found};
-use super::event::{BulkCount, Event, Said, Speaker, Via, Yield};
+use super::event::{BulkCount, Event, Last, Said, Spoken, Via, Yield};
 use super::exceptions::{self, Frame};
 use super::settled::Settled;
 use super::shapes::{Shapes, Told};
-use super::{FieldId, MessageId, built_in};
+use super::{FieldId, MessageId, boxed, built_in};
 use crate::base::Stamp;
 use crate::knowledge::FieldType;
-use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, ShapeFacts, View, Who};
+use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, Spoke, View, Who};
 use context::Context;
 use fold::Folds;
 use quote::{cut, line_time, quote, squashed};
@@ -33,11 +33,12 @@ pub(crate) struct Reading<'c> {
     catalogue: &'c Catalogue,
     scanner: &'c Scanner,
     shapes: Shapes,
+    scratch: Scratch,
 }
 
 impl<'c> Reading<'c> {
     pub(crate) fn new(catalogue: &'c Catalogue, scanner: &'c Scanner) -> Self {
-        Self { catalogue, scanner, shapes: Shapes::default() }
+        Self { catalogue, scanner, shapes: Shapes::default(), scratch: Scratch::default() }
     }
 }
 
@@ -50,12 +51,17 @@ pub(crate) fn read(
     settled: &Settled,
 ) -> Yield {
     let catalogue = reading.catalogue;
-    let (view, scanned) = reading.scanner.scan(piece, facts, &|text| catalogue.opening(text));
+    let opening = |text: &[u8]| catalogue.opening(text);
+    let (view, scanned) = reading.scanner.scan(piece, facts, &opening, &mut reading.scratch);
     let mut reader = Reader::new(catalogue, &view, &scanned, settled, piece.full);
     for hit in &scanned.hits {
         reader.hit(hit, &mut reading.shapes);
     }
-    reader.finish(piece)
+    let mut read = reader.finish(piece);
+    let spokes = scanned.speakers.into_iter().map(|s| spoke(&view, settled, s));
+    read.speakers.splice(0..0, spokes);
+    reading.scratch.reuse(view);
+    read
 }
 
 struct Reader<'r, 'b> {
@@ -139,8 +145,9 @@ impl<'r, 'b> Reader<'r, 'b> {
 
     fn hit(&mut self, hit: &Hit, shapes: &mut Shapes) {
         let line = self.view.line(hit.line as usize);
-        if hit.counted {
-            for part in self.parts(hit, line).into_iter().skip(1) {
+        if hit.counted || !self.full && self.is_settled(hit) {
+            let parts = if hit.torn { self.parts(hit, line) } else { Vec::new() };
+            for part in parts.into_iter().skip(1) {
                 self.part(part);
             }
             return;
@@ -172,6 +179,12 @@ impl<'r, 'b> Reader<'r, 'b> {
         }
     }
 
+    /// Whether it is the first of bulk lines of which enough is kept.
+    fn is_settled(&self, hit: &Hit) -> bool {
+        let Some(opened) = hit.opening.filter(|o| o.bulk) else { return false };
+        self.folds.is_enough((opened.message, hit.speaker, u32::MAX), self.who(hit.speaker))
+    }
+
     /// A line behind an NCCL header whose shape tells all; false where it does not.
     fn by_shape(&mut self, hit: &Hit, line: Line, shapes: &mut Shapes) -> bool {
         let Some((level, dev, body)) = hit.nccl else { return false };
@@ -183,7 +196,9 @@ impl<'r, 'b> Reader<'r, 'b> {
         let text = &self.view.bytes[start..end];
         let (catalogue, unknown, field) = (self.catalogue, self.ids.unknown_warn, self.ids.text);
         let whole = &self.view.bytes[hit.text as usize..end];
-        let told = shapes.get(warn, text, || {
+        // The openings that a text has are those that the longest of them has.
+        let door = hit.opening.map_or(0, |o| o.which + 1);
+        let told = shapes.get(door, text, || {
             let mut starts = Vec::new();
             text::mid_starts(whole, &mut starts);
             if !starts.is_empty() {
@@ -211,7 +226,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             if self.fold(key, hit.line) {
                 continue;
             }
-            let fields = t.fields.iter().map(|f| (f.0, String::from_utf8_lossy(at(f.1)).into())).collect();
+            let fields = t.fields.iter().map(|f| (f.0, boxed(at(f.1)))).collect();
             let found = Found { message: t.message, form: t.form, at: (0, 0), fields, index: 0 };
             self.add(part, found, Via::Line, (dev >= 0).then_some(dev), self.time(part));
         }
@@ -238,7 +253,9 @@ impl<'r, 'b> Reader<'r, 'b> {
             vec![Part { line: hit.line as usize, start: hit.text as usize, end, speaker: hit.speaker, nccl }];
         let from = hit.text as usize;
         let mut starts = Vec::new();
-        text::mid_starts(&self.view.bytes[from..end], &mut starts);
+        if hit.torn {
+            text::mid_starts(&self.view.bytes[from..end], &mut starts);
+        }
         for at in starts {
             let start = from + at as usize;
             if start <= from || start >= end {
@@ -324,7 +341,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         if found.is_empty() && warn {
             if let Some(id) = self.ids.unknown_warn {
                 let fields =
-                    vec![(self.ids.text, String::from_utf8_lossy(&text[..text.len().min(300)]).into())];
+                    vec![(self.ids.text, boxed(&text[..text.len().min(300)]))];
                 found.push(Found { message: id, form: 0, at: (0, 0), fields, index: 0 });
             }
         }
@@ -522,14 +539,6 @@ impl<'r, 'b> Reader<'r, 'b> {
         });
     }
 
-    /// A line as it is kept of a speaker; its time is read when it is known to stay.
-    fn said(&self, index: u32) -> Said {
-        let line = self.view.line(index as usize);
-        let raw = self.view.text(&line);
-        let text = String::from_utf8_lossy(&raw[..raw.len().min(400)]);
-        Said { line: i64::from(line.no) as u64, text: text.into(), time: None }
-    }
-
     fn finish(mut self, piece: &Piece<'_>) -> Yield {
         let mut seen = FxHashSet::default();
         let mut events = std::mem::take(&mut self.out);
@@ -551,19 +560,14 @@ impl<'r, 'b> Reader<'r, 'b> {
             }
         }
         let more = self.folds.take(|line| i64::from(self.view.line(line as usize).no) as u64);
-        let mut speakers: Vec<Speaker> =
-            self.scanned.speakers.iter().map(|s| self.spoke(s)).collect();
-        speakers.extend(self.extra.iter().map(|who| Speaker {
-            who: who.clone(),
-            count: 0,
-            first: None,
-            last: Vec::new(),
-        }));
+        let extra = std::mem::take(&mut self.extra).into_iter();
+        let speakers =
+            extra.map(|who| Spoken { who, count: 0, first: None, last: Last::default() }).collect();
         let bulk = self.scanned.bulk.iter().map(|b| BulkCount {
             message: b.message,
             speaker: b.speaker,
             count: b.count,
-            last: self.said(b.last),
+            last: said(self.view, b.last),
         });
         Yield {
             bulk: bulk.collect(),
@@ -575,21 +579,32 @@ impl<'r, 'b> Reader<'r, 'b> {
         }
     }
 
-    fn spoke(&self, s: &text::Spoke) -> Speaker {
-        let who = s.who.clone();
-        let (known, over) = self.folds.knows(&who);
-        if over && !known {
-            // One of those that are no more told apart.
-            return Speaker { who, count: s.count, first: None, last: Vec::new() };
-        }
-        let n = s.count.min(4) as usize;
-        Speaker {
-            who,
-            count: s.count,
-            first: (!known).then(|| self.said(s.first)),
-            last: s.last[..n].iter().map(|&l| self.said(l)).collect(),
+}
+
+/// What a speaker said, with his first line where it is not kept yet.
+fn spoke(view: &View<'_>, settled: &Settled, s: Spoke) -> Spoken {
+    let (known, over) = fold::knows(settled, &s.who);
+    let mut last = Last::default();
+    // Those that are no more told apart are only counted.
+    if known || !over {
+        for &line in &s.last[..s.count.min(4) as usize] {
+            let l = view.line(line as usize);
+            last.push(i64::from(l.no) as u64, kept(view.text(&l)));
         }
     }
+    let first = (!known && !over).then(|| said(view, s.first));
+    Spoken { who: s.who, count: s.count, first, last }
+}
+
+/// As much of a line as is kept of a speaker.
+fn kept(line: &[u8]) -> &[u8] {
+    &line[..line.len().min(400)]
+}
+
+/// A line as it is kept; its time is read when it is known to stay.
+fn said(view: &View<'_>, index: u32) -> Said {
+    let line = view.line(index as usize);
+    Said { line: i64::from(line.no) as u64, text: boxed(kept(view.text(&line))), time: None }
 }
 
 fn is_warn(level: Level) -> bool {

@@ -35,11 +35,12 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// What a text behind an NCCL header is; `None` where it must be looked at by itself.
+    /// What a text behind an NCCL header is; `None` where it must be looked at by itself. Texts of
+    /// different doors are no alike.
     /// `tell` says it for the first text of a shape.
     pub(super) fn get(
         &mut self,
-        warn: bool,
+        door: u32,
         text: &[u8],
         tell: impl FnOnce() -> Option<Vec<Told>>,
     ) -> Option<Arc<[Told]>> {
@@ -54,7 +55,7 @@ impl Shapes {
             }
             (self.asked, self.missed) = (0, 0);
         }
-        let key = shape(text) ^ u64::from(warn);
+        let key = shape(text) ^ u64::from(door).wrapping_mul(0x2545_F491_4F6C_DD1D);
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
@@ -83,7 +84,7 @@ fn shape(text: &[u8]) -> u64 {
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     add(last);
-    h & !1
+    h
 }
 
 /// All bytes that are figures become `0`.
@@ -126,36 +127,27 @@ fn figures_alike(hir: &Hir) -> bool {
 /// Fixed texts with figures in them, all figures made alike.
 #[derive(Debug, Default)]
 pub(super) struct Figured {
-    openings: Vec<Vec<u8>>,
     inside: Option<aho_corasick::AhoCorasick>,
 }
 
 impl Figured {
     pub(super) fn new(forms: &[Form]) -> Self {
-        let with = |opens: bool| {
-            forms
-                .iter()
-                .filter(move |f| f.opens == opens && f.has.iter().any(u8::is_ascii_digit))
-                .map(|f| collapsed(&f.has))
-        };
-        let openings: Vec<Vec<u8>> = with(true).collect();
-        Self { inside: aho_corasick::AhoCorasick::new(with(false).chain(openings.iter().cloned())).ok(), openings }
+        let with = forms.iter().filter(|f| f.has.iter().any(u8::is_ascii_digit)).map(|f| collapsed(&f.has));
+        Self { inside: aho_corasick::AhoCorasick::new(with).ok() }
     }
 
     /// Whether the text could hold one of them with other figures.
-    fn may_stand_in(&self, asked: Asked, text: &[u8]) -> bool {
+    fn may_stand_in(&self, text: &[u8]) -> bool {
         let text = collapsed(text);
-        match asked {
-            Asked::Info => self.openings.iter().any(|o| text.starts_with(o)),
-            _ => self.inside.as_ref().is_none_or(|a| a.is_match(&text)),
-        }
+        self.inside.as_ref().is_none_or(|a| a.is_match(&text))
     }
 }
 
 impl Catalogue {
     /// What every text of this one's shape is; `None` where that depends on figures or on other lines.
     pub(super) fn tell(&self, asked: Asked, text: &[u8]) -> Option<Vec<Told>> {
-        if self.figured().may_stand_in(asked, text) {
+        // Which openings an INFO text has is known.
+        if asked != Asked::Info && self.figured().may_stand_in(text) {
             return None;
         }
         let candidates = self.candidates(asked, text, false);

@@ -5,7 +5,8 @@
 
 use crate::base::Stamp;
 use crate::catalogue::{
-    Catalogue, EACH, Event, MessageId, More, Said, Settled, Speaker, Yield, speaker_key, time_of,
+    Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield, boxed, speaker_key,
+    time_of,
 };
 use crate::dump::Dump;
 use crate::text::Who;
@@ -75,6 +76,8 @@ pub struct SourceRead {
 #[derive(Debug, Default)]
 pub struct SourceState {
     out: SourceRead,
+    /// The last lines of each speaker.
+    last: Vec<Last>,
     by_who: FxHashMap<Who, u32>,
     kept: FxHashMap<(MessageId, u32, u32), (u32, usize)>,
     ahead: FxHashSet<(u64, u32, MessageId)>,
@@ -101,9 +104,10 @@ impl SourceState {
             .speakers
             .into_iter()
             .map(|mut s| {
-                for said in s.first.iter_mut().chain(&mut s.last) {
+                if let Some(said) = &mut s.first {
                     said.line = absolute(said.line);
                 }
+                s.last.renumber(absolute);
                 self.speaker(s)
             })
             .collect();
@@ -140,7 +144,7 @@ impl SourceState {
         self.open_line = y.tail;
     }
 
-    fn speaker(&mut self, s: Speaker) -> u32 {
+    fn speaker(&mut self, s: Spoken) -> u32 {
         if let Some(&at) = self.by_who.get(&s.who) {
             let known = &mut self.out.speakers[at as usize];
             known.count += s.count;
@@ -148,13 +152,7 @@ impl SourceState {
                 known.first = s.first;
                 self.settled.known(speaker_key(&s.who));
             }
-            if s.last.len() == 4 {
-                known.last = s.last;
-                return at;
-            }
-            known.last.extend(s.last);
-            let n = known.last.len();
-            known.last.drain(..n.saturating_sub(4));
+            self.last[at as usize].append(s.last);
             return at;
         }
         if self.out.speakers.len() >= SPEAKERS {
@@ -170,7 +168,8 @@ impl SourceState {
             self.settled.known(speaker_key(&s.who));
         }
         self.by_who.insert(s.who.clone(), at);
-        self.out.speakers.push(s);
+        self.out.speakers.push(Speaker { who: s.who, count: s.count, first: s.first, last: Vec::new() });
+        self.last.push(s.last);
         at
     }
 
@@ -230,6 +229,9 @@ impl SourceState {
         self.out.lines = self.base + u64::from(self.open_line);
         self.out.problems.splice(0..0, problems);
         self.out.events.sort_by_key(|e| (e.line, e.sub, e.message));
+        for (speaker, last) in self.out.speakers.iter_mut().zip(&self.last) {
+            speaker.last.extend(last.iter().map(|(line, text)| Said { line, text: boxed(text), time: None }));
+        }
         let speakers = self.out.speakers.iter_mut().flat_map(|s| s.first.iter_mut().chain(&mut s.last));
         for said in speakers.chain(self.out.bulk.values_mut().map(|b| &mut b.1)) {
             said.time = time_of(&said.text);

@@ -150,9 +150,22 @@ pub struct Hit {
     /// Behind an NCCL header: its level, the device and where the body begins.
     pub nccl: Option<(Level, i32, u32)>,
     /// Message that the opening of an INFO line names.
-    pub opening: Option<u16>,
+    pub opening: Option<Opened>,
+    /// Another writer's message may begin in the middle, and may mean something.
+    pub torn: bool,
     /// The line itself is counted already: only what begins in its middle is news.
     pub counted: bool,
+}
+
+/// What an INFO text opens with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// Message.
+    pub message: u16,
+    /// Whether its lines are only counted.
+    pub bulk: bool,
+    /// A number for the opening itself.
+    pub which: u32,
 }
 
 /// Lines of a bulk message: counted, only the first is a hit.
@@ -179,8 +192,29 @@ pub struct Scanned {
     pub bulk: Vec<Bulk>,
 }
 
-/// What an INFO text opens: message and whether it is bulk.
-pub type Opening<'a> = &'a dyn Fn(&[u8]) -> Option<(u16, bool)>;
+/// What an INFO text opens.
+pub type Opening<'a> = &'a dyn Fn(&[u8]) -> Option<Opened>;
+
+/// Room that is used again for the next block.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    heads: Heads,
+    starts: Vec<u32>,
+    found: Vec<u32>,
+    run: Vec<Plain>,
+}
+
+/// A line without an NCCL header whose text is still to be searched for anchors.
+#[derive(Debug, Clone, Copy)]
+struct Plain {
+    line: u32,
+    speaker: u32,
+    text: u32,
+    end: u32,
+}
+
+/// Lines that are searched at once.
+const RUN: usize = 512;
 
 /// The gate, compiled.
 #[derive(Debug)]
@@ -206,31 +240,23 @@ impl Scanner {
         piece: &Piece<'a>,
         facts: &ShapeFacts,
         opening: Opening<'_>,
+        scratch: &mut Scratch,
     ) -> (View<'a>, Scanned) {
-        let view = view(piece, facts);
-        let mut anchored = Vec::new();
-        if !piece.full && !view.own.is_empty() {
-            let (first, last) = (view.line(view.own.start), view.line(view.own.end - 1));
-            self.anchors.find(&view.bytes[..last.end as usize], first.start as usize, &mut anchored);
-        }
+        let view = view(piece, facts, std::mem::take(&mut scratch.starts));
+        scratch.heads.clear();
         let mut reader = Reader {
             view: &view,
+            anchors: (!piece.full).then_some(&self.anchors),
             out: Scanned::default(),
             by_key: FxHashMap::default(),
             last: None,
             bulk: Vec::new(),
-            heads: Heads::new(),
+            scratch,
+            slurm: None,
             opening,
         };
-        let mut next = anchored.into_iter().peekable();
         for index in view.own.clone() {
-            let line = view.line(index);
-            let mut hit = piece.full;
-            while next.peek().is_some_and(|&at| at < line.end) {
-                let at = next.next().unwrap_or(0);
-                hit |= at >= line.start;
-            }
-            reader.line(index, line, hit);
+            reader.line(index, view.line(index));
         }
         let mut scanned = reader.finish();
         scanned.hits.sort_by_key(|h| (h.line, h.text));
@@ -238,11 +264,20 @@ impl Scanner {
     }
 }
 
+impl Scratch {
+    /// Takes back what a view no longer needs.
+    pub fn reuse(&mut self, view: View<'_>) {
+        if let Lines::Plain(starts, _) = view.lines {
+            self.starts = starts;
+        }
+    }
+}
+
 /// Splits the buffer into logical lines, cleaning it first where it needs it.
-fn view<'a>(piece: &Piece<'a>, facts: &ShapeFacts) -> View<'a> {
+fn view<'a>(piece: &Piece<'a>, facts: &ShapeFacts, room: Vec<u32>) -> View<'a> {
     let before = memchr::memchr_iter(b'\n', &piece.buffer[..piece.core.start]).count() as i32;
     if !needs_cleaning(piece.buffer, facts) {
-        let starts = starts(piece.buffer);
+        let starts = starts(piece.buffer, room);
         let from = starts.partition_point(|s| (*s as usize) < piece.core.start);
         let to = starts.partition_point(|s| (*s as usize) < piece.core.end);
         // Each line of the block but the last one ends in it, and so may the one that began before.
@@ -281,8 +316,8 @@ fn needs_cleaning(buffer: &[u8], facts: &ShapeFacts) -> bool {
 }
 
 /// Where lines begin.
-fn starts(buffer: &[u8]) -> Vec<u32> {
-    let mut starts = Vec::with_capacity(buffer.len() / 64 + 1);
+fn starts(buffer: &[u8], mut starts: Vec<u32>) -> Vec<u32> {
+    starts.clear();
     if !buffer.is_empty() {
         starts.push(0);
     }
@@ -295,39 +330,39 @@ fn starts(buffer: &[u8]) -> Vec<u32> {
 
 struct Reader<'v, 'b> {
     view: &'v View<'b>,
+    /// What is searched for; nothing where every line is a hit.
+    anchors: Option<&'v Anchors>,
     out: Scanned,
     by_key: FxHashMap<u64, u32>,
     last: Option<(u64, u32)>,
     /// For each speaker: messages and where they are counted. Nobody has many.
     bulk: Vec<Vec<(u16, u32)>>,
-    heads: Heads,
+    scratch: &'v mut Scratch,
+    /// Whether any line of the block holds an error of Slurm.
+    slurm: Option<bool>,
     opening: Opening<'v>,
 }
 
 impl Reader<'_, '_> {
     #[inline]
-    fn line(&mut self, index: usize, line: Line, hit: bool) {
+    fn line(&mut self, index: usize, line: Line) {
         let view = self.view;
         let text = view.text(&line);
-        if let Some(head) = self.heads.get(text) {
+        if let Some(head) = self.scratch.heads.get(text) {
             self.spoke(head.speaker, index as u32);
-            self.info(index as u32, line, text, head, Level::Info, hit);
+            self.info(index as u32, line, text, head, Level::Info);
             return;
         }
-        self.read(index, line, text, hit);
+        self.read(index as u32, line, text);
     }
 
     /// Reads what stands before the text.
-    fn read(&mut self, index: usize, line: Line, text: &[u8], hit: bool) {
-        let index = index as u32;
+    fn read(&mut self, index: u32, line: Line, text: &[u8]) {
         let prefix = split_prefix(text);
         let rest = &text[prefix.len as usize..];
         let Some(q) = nccl_quick(rest) else {
             let speaker = self.speaker(text, &prefix, &[], index);
-            if hit {
-                let text = line.start + prefix.len;
-                self.out.hits.push(Hit { line: index, speaker, text, nccl: None, opening: None, counted: false });
-            }
+            self.plain(Plain { line: index, speaker, text: line.start + prefix.len, end: line.end });
             return;
         };
         let process = &rest[q.proc.0 as usize..q.proc.1 as usize];
@@ -336,38 +371,94 @@ impl Reader<'_, '_> {
         if q.warn {
             let nccl = Some((q.level, q.dev, line.start + head.body));
             let text = line.start + prefix.len;
-            self.out.hits.push(Hit { line: index, speaker, text, nccl, opening: None, counted: false });
+            let hit = Hit { line: index, speaker, text, nccl, opening: None, torn: true, counted: false };
+            self.out.hits.push(hit);
             return;
         }
         if q.level == Level::Info {
-            self.heads.put(text, head);
+            self.scratch.heads.put(text, head);
         }
-        self.info(index, line, text, head, q.level, hit);
+        self.info(index, line, text, head, q.level);
     }
 
     /// A line behind an NCCL header that is no WARN.
     #[inline]
-    fn info(&mut self, index: u32, line: Line, text: &[u8], head: Head, level: Level, hit: bool) {
-        let opening = (self.opening)(&text[head.body as usize..]);
-        let mut counted = false;
-        match opening {
-            Some((message, true)) => {
-                counted = !self.count_bulk(message, head.speaker, index);
-                if counted && !hit {
-                    return;
-                }
-            }
-            None if !hit => return,
-            _ => {}
+    fn info(&mut self, index: u32, line: Line, text: &[u8], head: Head, level: Level) {
+        let body = &text[head.body as usize..];
+        let opening = (self.opening)(body);
+        let bulk = opening.is_some_and(|o| o.bulk);
+        let counted = match opening {
+            Some(o) if o.bulk => !self.count_bulk(o.message, head.speaker, index),
+            _ => false,
+        };
+        // Its own text is known by its opening; anchors matter for what others wrote into it.
+        let torn = (bulk || opening.is_none()) && self.torn(body, text);
+        let looked_at = self.anchors.is_none() || torn || opening.is_some() && !counted;
+        if !looked_at {
+            return;
         }
         self.out.hits.push(Hit {
             line: index,
             speaker: head.speaker,
             text: line.start + head.prefix,
             nccl: Some((level, head.dev, line.start + head.body)),
-            opening: opening.map(|o| o.0),
+            opening,
+            torn: torn || !bulk || self.anchors.is_none(),
             counted,
         });
+    }
+
+    /// Whether another writer's message begins in a text, and the line holds an anchor.
+    #[inline]
+    fn torn(&mut self, body: &[u8], line: &[u8]) -> bool {
+        let Some(anchors) = self.anchors else { return false };
+        let view = self.view;
+        let slurm =
+            *self.slurm.get_or_insert_with(|| memchr::memmem::find(&view.bytes, b": error: ").is_some());
+        if !may_be_torn(body) && !(slurm && memchr::memmem::find(body, b": error: ").is_some()) {
+            return false;
+        }
+        anchors.find(line, &mut self.scratch.found);
+        !self.scratch.found.is_empty()
+    }
+
+    /// A line without an NCCL header: searched together with those that follow it.
+    #[inline]
+    fn plain(&mut self, plain: Plain) {
+        let run = &mut self.scratch.run;
+        if run.last().is_some_and(|l| l.line + 1 != plain.line) || run.len() >= RUN {
+            self.search();
+        }
+        self.scratch.run.push(plain);
+    }
+
+    /// Searches the lines that wait for it.
+    fn search(&mut self) {
+        let view = self.view;
+        let Scratch { run, found, .. } = &mut *self.scratch;
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { return };
+        let from = view.line(first.line as usize).start;
+        if let Some(anchors) = self.anchors {
+            anchors.find(&view.bytes[from as usize..last.end as usize], found);
+        }
+        let mut found = found.iter().map(|at| from + at).peekable();
+        for p in run.drain(..) {
+            let mut hit = self.anchors.is_none();
+            while found.next_if(|&at| at < p.end).is_some() {
+                hit = true;
+            }
+            if hit {
+                self.out.hits.push(Hit {
+                    line: p.line,
+                    speaker: p.speaker,
+                    text: p.text,
+                    nccl: None,
+                    opening: None,
+                    torn: true,
+                    counted: false,
+                });
+            }
+        }
     }
 
     /// Counts a bulk line; true for the first of its speaker in this block.
@@ -419,6 +510,7 @@ impl Reader<'_, '_> {
     }
 
     fn finish(mut self) -> Scanned {
+        self.search();
         for spoke in &mut self.out.speakers {
             if spoke.count >= 4 {
                 spoke.last.rotate_left((spoke.count % 4) as usize);
@@ -426,6 +518,24 @@ impl Reader<'_, '_> {
         }
         self.out
     }
+}
+
+/// Whether a message of another may begin in an NCCL text: cheap, and no rarer than `mid_starts` finds one
+/// (but for Slurm's).
+#[inline]
+fn may_be_torn(body: &[u8]) -> bool {
+    memchr::memchr_iter(b'[', body).any(|at| match body.get(at + 1) {
+        Some(b'r') => body[at..].starts_with(b"[rank"),
+        Some(b'E' | b'W' | b'I' | b'F') => true,
+        // `HOST:PID:TID [3] `
+        Some(b'0'..=b'9' | b'-') => {
+            at >= 6 && body[at - 1] == b' ' && {
+                let figures = body[..at - 1].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+                figures > 0 && at >= figures + 2 && body[at - 2 - figures] == b':'
+            }
+        }
+        _ => false,
+    })
 }
 
 /// A number that is the same for the same speaker.

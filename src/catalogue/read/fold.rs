@@ -18,6 +18,13 @@ struct Fold {
     last: u32,
 }
 
+/// Whether the merge knows the speaker, and whether it takes no more speakers.
+pub(super) fn knows(settled: &Settled, who: &Who) -> (bool, bool) {
+    // In this order: who was taken before it was over is known then.
+    let over = settled.are_speakers_over();
+    (settled.is_known(speaker_key(who)), over)
+}
+
 /// What is folded of one block.
 pub(super) struct Folds<'s> {
     settled: &'s Settled,
@@ -34,9 +41,9 @@ impl<'s> Folds<'s> {
         self.settled.is_over(weighty)
     }
 
-    /// Whether the merge knows the speaker, and whether it takes no more speakers.
-    pub(super) fn knows(&self, who: &Who) -> (bool, bool) {
-        (self.settled.is_known(speaker_key(who)), self.settled.are_speakers_over())
+    /// Whether the merge has enough of it.
+    pub(super) fn is_enough(&self, key: Key, who: &Who) -> bool {
+        self.settled.is_enough(key.0, speaker_key(who), key.2)
     }
 
     /// Takes a line; true when it needs no event. Bulk lines are counted elsewhere.

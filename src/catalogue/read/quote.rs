@@ -1,6 +1,6 @@
 //! Texts of lines as they are kept: quoted, cut, timed, and made alike.
 
-use super::QUOTE;
+use super::{QUOTE, boxed};
 use crate::base::Stamp;
 use crate::text::{self, Line, View};
 
@@ -36,15 +36,16 @@ pub(super) fn quote(view: &View<'_>, line: &Line, start: usize, end: usize) -> (
     let raw = view.raw(line);
     let logical = (line.end - line.start) as usize;
     if raw.len() <= QUOTE && (raw.len() < 1024 || raw.len() < logical * 2) {
-        return (String::from_utf8_lossy(raw).trim_end_matches(['\r', '\n']).into(), false);
+        let end = raw.iter().rposition(|b| !matches!(b, b'\r' | b'\n')).map_or(0, |n| n + 1);
+        return (boxed(&raw[..end]), false);
     }
     let clean = &view.bytes[line.start as usize..line.end as usize];
     if clean.len() <= QUOTE {
-        return (String::from_utf8_lossy(clean).into(), true);
+        return (boxed(clean), true);
     }
     let from = start.saturating_sub(200).max(line.start as usize);
     let to = end.min(from + QUOTE).max(from);
-    (String::from_utf8_lossy(&view.bytes[from..to]).into(), true)
+    (boxed(&view.bytes[from..to]), true)
 }
 
 /// A hash of a text in which figures count for nothing, except a rank's.

@@ -47,13 +47,13 @@ impl Anchors {
         Self { searcher, whole, short, rest }
     }
 
-    /// Where they stand in `bytes` from `from` on, ascending, one for each line at least.
-    pub(super) fn find(&self, bytes: &[u8], from: usize, found: &mut Vec<u32>) {
+    /// Where they stand in `bytes`, ascending, one for each line at least.
+    pub(super) fn find(&self, bytes: &[u8], found: &mut Vec<u32>) {
         found.clear();
         if let Some(searcher) = &self.searcher {
-            let mut at = from;
+            let mut at = 0;
             while let Some(m) = searcher.find_in(bytes, (at..bytes.len()).into()) {
-                if self.stands(bytes, from, m.start(), m.pattern().as_usize()) {
+                if self.stands(bytes, m.start(), m.pattern().as_usize()) {
                     found.push(m.start() as u32);
                     // One anchor is enough to look at a line: go on behind it.
                     at = line_end(bytes, m.end());
@@ -64,15 +64,14 @@ impl Anchors {
         }
         let packed = found.len();
         for finder in &self.short {
-            let mut at = from;
+            let mut at = 0;
             while let Some(n) = finder.find(&bytes[at..]) {
                 found.push((at + n) as u32);
                 at = line_end(bytes, at + n);
             }
         }
         if let Some(rest) = &self.rest {
-            let input = aho_corasick::Input::new(bytes).range(from..bytes.len());
-            found.extend(rest.find_iter(input).map(|m| m.start() as u32));
+            found.extend(rest.find_iter(bytes).map(|m| m.start() as u32));
         }
         if found.len() > packed {
             found.sort_unstable();
@@ -80,9 +79,9 @@ impl Anchors {
     }
 
     /// Whether an anchor whose pattern stands at `at` stands there whole.
-    fn stands(&self, bytes: &[u8], from: usize, at: usize, pattern: usize) -> bool {
+    fn stands(&self, bytes: &[u8], at: usize, pattern: usize) -> bool {
         let fits = |(whole, cut): &(Vec<u8>, usize)| {
-            at >= from + cut && bytes.get(at - cut..at - cut + whole.len()) == Some(whole.as_slice())
+            at >= *cut && bytes.get(at - cut..at - cut + whole.len()) == Some(whole.as_slice())
         };
         // Where the one that was found does not, another with the same pattern may.
         self.whole.get(pattern).is_some_and(fits) || self.whole.iter().any(fits)
@@ -120,7 +119,7 @@ mod tests {
     fn lines(anchors: &[&str], text: &str) -> Vec<usize> {
         let anchors = Anchors::new(&anchors.iter().map(|a| (*a).to_string()).collect::<Vec<_>>());
         let mut found = Vec::new();
-        anchors.find(text.as_bytes(), 0, &mut found);
+        anchors.find(text.as_bytes(), &mut found);
         let mut lines: Vec<usize> = found.iter().map(|&at| text[..at as usize].matches('\n').count()).collect();
         lines.dedup();
         lines

@@ -20,7 +20,7 @@ pub(super) struct Head {
     pub(super) dev: i32,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Place {
     len: u8,
     bytes: [u8; LONGEST],
@@ -28,20 +28,28 @@ struct Place {
 }
 
 /// The table.
+#[derive(Debug, Default)]
 pub(super) struct Heads {
     places: Vec<Place>,
+    /// Where in a line process and thread stand, by the first header of the block.
+    at: Option<usize>,
 }
 
 impl Heads {
-    pub(super) fn new() -> Self {
-        let head = Head { speaker: 0, prefix: 0, body: 0, dev: 0 };
-        Self { places: vec![Place { len: 0, bytes: [0; LONGEST], head }; PLACES] }
+    /// For the next block.
+    pub(super) fn clear(&mut self) {
+        self.at = None;
+        if self.places.is_empty() {
+            let head = Head { speaker: 0, prefix: 0, body: 0, dev: 0 };
+            self.places = vec![Place { len: 0, bytes: [0; LONGEST], head }; PLACES];
+        }
+        self.places.iter_mut().for_each(|p| p.len = 0);
     }
 
     /// The header that `text` begins with, if it was seen.
     #[inline]
     pub(super) fn get(&self, text: &[u8]) -> Option<Head> {
-        let place = &self.places[place(text)?];
+        let place = &self.places[place(text, self.at?)?];
         let len = usize::from(place.len);
         (len > 0 && text.len() >= len && text[..len] == place.bytes[..len]).then_some(place.head)
     }
@@ -53,7 +61,9 @@ impl Heads {
         if len > LONGEST || !matches!(text.get(len - 1), Some(b' ' | b'\t')) {
             return;
         }
-        if let Some(at) = place(text) {
+        // `PID:TID [3] NCCL INFO `
+        let at = *self.at.get_or_insert((head.body as usize).saturating_sub(34));
+        if let Some(at) = place(text, at) {
             let place = &mut self.places[at];
             place.len = len as u8;
             place.bytes[..len].copy_from_slice(&text[..len]);
@@ -62,17 +72,13 @@ impl Heads {
     }
 }
 
-/// By the bytes before the device, where process and thread stand; none where no device can be.
+/// The place of a line, by some of its first bytes and those from `at` on.
 #[inline]
-fn place(text: &[u8]) -> Option<usize> {
-    let window = &text[..text.len().min(LONGEST)];
-    let open = memchr::memchr(b'[', window).filter(|&at| at >= 8);
-    let word = |at: usize| -> Option<u64> { Some(u64::from_le_bytes(text.get(at..at + 8)?.try_into().ok()?)) };
-    let (a, b) = match open {
-        Some(at) => (word(at - 8)?, word(at.saturating_sub(16))?),
-        // The first bracket is a launcher's: some of what follows it.
-        None => (word(8)?, word(20)?),
-    };
-    let mixed = (a ^ b.rotate_left(23) ^ word(0)?.rotate_left(41)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+fn place(text: &[u8], at: usize) -> Option<usize> {
+    let window: &[u8; 24] = text.get(at..at + 24)?.try_into().ok()?;
+    let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|n| window[i + n]));
+    let first = u64::from_le_bytes(text.get(..8)?.try_into().ok()?);
+    let mixed = (word(0) ^ word(8).rotate_left(23) ^ word(16).rotate_left(47) ^ first.rotate_left(11))
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15);
     Some((mixed >> 40) as usize % PLACES)
 }
