@@ -3,108 +3,19 @@
 //! its end and its first bytes. Neighbours: `prefix` and `header` tell who
 //! speaks, `clean` repairs blocks that need it, `shape` says which do; what a
 //! hit means is the catalogue's business. `anchors` is the search of the
-//! gate, `heads` spares the pulse the headers that it knows.
+//! gate, `heads` spares the pulse the headers that it knows, `view` is the
+//! block split into lines.
 
 mod anchors;
 mod heads;
+mod view;
 
-use super::{Cleaned, Level, Prefix, ShapeFacts, clean, is_dirty, nccl_quick, split_prefix};
+use super::{Level, Prefix, ShapeFacts, nccl_quick, split_prefix};
 use anchors::Anchors;
 use heads::{Head, Heads};
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::hash::Hasher;
-
-/// A piece of a source with what stands around it.
-#[derive(Debug)]
-pub struct Piece<'a> {
-    /// Lines before, the block, lines after.
-    pub buffer: &'a [u8],
-    /// The block within it: lines that begin here are its own.
-    pub core: std::ops::Range<usize>,
-    /// Whether every line is looked at (the ends of a source) or only those that the gate finds.
-    pub full: bool,
-    /// Whether the first line of the block began before it.
-    pub mid_line: bool,
-}
-
-/// Text as the catalogue sees it: cleaned where it had to be, with the way back.
-#[derive(Debug)]
-pub struct View<'a> {
-    /// Bytes in which all spans of [`Line`] lie.
-    pub bytes: Cow<'a, [u8]>,
-    lines: Lines,
-    /// The block's own lines.
-    pub own: std::ops::Range<usize>,
-    /// Line ends in the block's raw bytes.
-    pub ends: u64,
-    buffer: &'a [u8],
-}
-
-/// All logical lines, those around the block included.
-#[derive(Debug)]
-enum Lines {
-    /// The lines of a buffer that needed no cleaning: where each begins, and the number of the first.
-    Plain(Vec<u32>, i32),
-    /// Others.
-    Clean(Vec<Line>),
-}
-
-/// A logical line.
-#[derive(Debug, Clone, Copy)]
-pub struct Line {
-    /// Span in [`View::bytes`], without its end.
-    pub start: u32,
-    /// See `start`.
-    pub end: u32,
-    /// Physical line, counted from the block's first line (0); negative before it.
-    pub no: i32,
-    /// Span in the raw buffer.
-    pub raw: (u32, u32),
-}
-
-impl View<'_> {
-    /// How many lines there are, those around the block included.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        match &self.lines {
-            Lines::Plain(starts, _) => starts.len(),
-            Lines::Clean(lines) => lines.len(),
-        }
-    }
-
-    /// The line at `index`, which is below [`View::count`].
-    #[must_use]
-    #[inline]
-    pub fn line(&self, index: usize) -> Line {
-        match &self.lines {
-            Lines::Plain(starts, first) => {
-                let start = starts[index];
-                let mut end = match starts.get(index + 1) {
-                    Some(next) => next - 1,
-                    None => self.buffer.len() as u32 - u32::from(self.buffer.ends_with(b"\n")),
-                };
-                if end > start && self.buffer[end as usize - 1] == b'\r' {
-                    end -= 1;
-                }
-                Line { start, end, no: first + index as i32, raw: (start, end) }
-            }
-            Lines::Clean(lines) => lines[index],
-        }
-    }
-
-    /// The line's text.
-    #[must_use]
-    pub fn text(&self, line: &Line) -> &[u8] {
-        &self.bytes[line.start as usize..line.end as usize]
-    }
-
-    /// The line as it stands in the input.
-    #[must_use]
-    pub fn raw(&self, line: &Line) -> &[u8] {
-        &self.buffer[line.raw.0 as usize..line.raw.1 as usize]
-    }
-}
+pub use view::{Line, Piece, View};
 
 /// Who speaks, by what stands before the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -242,7 +153,7 @@ impl Scanner {
         opening: Opening<'_>,
         scratch: &mut Scratch,
     ) -> (View<'a>, Scanned) {
-        let view = view(piece, facts, std::mem::take(&mut scratch.starts));
+        let view = view::view(piece, facts, std::mem::take(&mut scratch.starts));
         scratch.heads.clear();
         let mut reader = Reader {
             view: &view,
@@ -250,6 +161,7 @@ impl Scanner {
             out: Scanned::default(),
             by_key: FxHashMap::default(),
             last: None,
+            ranks: [None; 256],
             bulk: Vec::new(),
             scratch,
             slurm: None,
@@ -267,65 +179,8 @@ impl Scanner {
 impl Scratch {
     /// Takes back what a view no longer needs.
     pub fn reuse(&mut self, view: View<'_>) {
-        if let Lines::Plain(starts, _) = view.lines {
-            self.starts = starts;
-        }
+        self.starts = view.starts();
     }
-}
-
-/// Splits the buffer into logical lines, cleaning it first where it needs it.
-fn view<'a>(piece: &Piece<'a>, facts: &ShapeFacts, room: Vec<u32>) -> View<'a> {
-    let before = memchr::memchr_iter(b'\n', &piece.buffer[..piece.core.start]).count() as i32;
-    if !needs_cleaning(piece.buffer, facts) {
-        let starts = starts(piece.buffer, room);
-        let from = starts.partition_point(|s| (*s as usize) < piece.core.start);
-        let to = starts.partition_point(|s| (*s as usize) < piece.core.end);
-        // Each line of the block but the last one ends in it, and so may the one that began before.
-        let inside = (to.max(from) - from) as u64;
-        let torn = piece.core.start > 0
-            && piece.buffer[piece.core.start - 1] != b'\n'
-            && memchr::memchr(b'\n', &piece.buffer[piece.core.clone()]).is_some();
-        let open = inside > 0 && piece.buffer[piece.core.end - 1] != b'\n';
-        return View {
-            bytes: Cow::Borrowed(piece.buffer),
-            lines: Lines::Plain(starts, -before),
-            own: from..to.max(from),
-            ends: inside + u64::from(torn) - u64::from(open),
-            buffer: piece.buffer,
-        };
-    }
-    let ends = memchr::memchr_iter(b'\n', &piece.buffer[piece.core.clone()]).count() as u64;
-    let Cleaned { bytes, lines } = clean(piece.buffer, facts);
-    let mut start = 0;
-    let mut out = Vec::with_capacity(lines.len());
-    for l in &lines {
-        out.push(Line { start, end: l.end, no: l.no as i32 - before, raw: l.raw });
-        start = l.end + 1;
-    }
-    let from = out.partition_point(|l| (l.raw.0 as usize) < piece.core.start);
-    let to = out.partition_point(|l| (l.raw.0 as usize) < piece.core.end);
-    let (bytes, lines) = (Cow::Owned(bytes), Lines::Clean(out));
-    View { bytes, lines, own: from..to.max(from), ends, buffer: piece.buffer }
-}
-
-/// One search tells of most blocks that they are clean.
-fn needs_cleaning(buffer: &[u8], facts: &ShapeFacts) -> bool {
-    let plain = !(facts.json || facts.cri || facts.padded || facts.bare_ansi || facts.mpi_tags)
-        && facts.wrap.is_none();
-    !(plain && memchr::memchr3(0x1b, 0, b'\r', buffer).is_none()) && is_dirty(buffer, facts)
-}
-
-/// Where lines begin.
-fn starts(buffer: &[u8], mut starts: Vec<u32>) -> Vec<u32> {
-    starts.clear();
-    if !buffer.is_empty() {
-        starts.push(0);
-    }
-    starts.extend(memchr::memchr_iter(b'\n', buffer).map(|end| end as u32 + 1));
-    if starts.last().is_some_and(|&s| s as usize >= buffer.len()) {
-        starts.pop();
-    }
-    starts
 }
 
 struct Reader<'v, 'b> {
@@ -335,6 +190,8 @@ struct Reader<'v, 'b> {
     out: Scanned,
     by_key: FxHashMap<u64, u32>,
     last: Option<(u64, u32)>,
+    /// Speakers by rank (plus one; 0 for none), those of one place take turns.
+    ranks: [Option<(u32, u32)>; 256],
     /// For each speaker: messages and where they are counted. Nobody has many.
     bulk: Vec<Vec<(u16, u32)>>,
     scratch: &'v mut Scratch,
@@ -358,6 +215,11 @@ impl Reader<'_, '_> {
 
     /// Reads what stands before the text.
     fn read(&mut self, index: u32, line: Line, text: &[u8]) {
+        if let Some((rank, len)) = plainly_marked(text) {
+            let speaker = self.marked(text, rank, len, index);
+            self.plain(Plain { line: index, speaker, text: line.start + len, end: line.end });
+            return;
+        }
         let prefix = split_prefix(text);
         let rest = &text[prefix.len as usize..];
         let Some(q) = nccl_quick(rest) else {
@@ -411,14 +273,13 @@ impl Reader<'_, '_> {
     /// Whether another writer's message begins in a text, and the line holds an anchor.
     #[inline]
     fn torn(&mut self, body: &[u8], line: &[u8]) -> bool {
-        let Some(anchors) = self.anchors else { return false };
+        let Some(search) = self.anchors else { return false };
         let view = self.view;
-        let slurm =
-            *self.slurm.get_or_insert_with(|| memchr::memmem::find(&view.bytes, b": error: ").is_some());
+        let slurm = *self.slurm.get_or_insert_with(|| anchors::slurm(&view.bytes));
         if !may_be_torn(body) && !(slurm && memchr::memmem::find(body, b": error: ").is_some()) {
             return false;
         }
-        anchors.find(line, &mut self.scratch.found);
+        search.find(line, &mut self.scratch.found);
         !self.scratch.found.is_empty()
     }
 
@@ -489,6 +350,22 @@ impl Reader<'_, '_> {
         speaker
     }
 
+    /// The speaker of a line with no mark, or with no other than a rank.
+    #[inline]
+    fn marked(&mut self, text: &[u8], rank: Option<u32>, len: u32, line: u32) -> u32 {
+        let key = rank.map_or(0, |r| r + 1);
+        let place = key as usize % self.ranks.len();
+        if let Some((known, speaker)) = self.ranks[place]
+            && known == key
+        {
+            self.spoke(speaker, line);
+            return speaker;
+        }
+        let speaker = self.speaker(text, &Prefix { rank, len, ..Prefix::default() }, &[], line);
+        self.ranks[place] = Some((key, speaker));
+        speaker
+    }
+
     #[inline]
     fn spoke(&mut self, speaker: u32, line: u32) {
         let spoke = &mut self.out.speakers[speaker as usize];
@@ -518,6 +395,34 @@ impl Reader<'_, '_> {
         }
         self.out
     }
+}
+
+/// The rank in front and the length of the mark, of a line that has no other mark and no NCCL header for
+/// sure, told by its first word: the most frequent lines of a training.
+#[inline]
+fn plainly_marked(text: &[u8]) -> Option<(Option<u32>, u32)> {
+    let (rank, len) = match text.strip_prefix(b"[rank") {
+        None => (None, 0),
+        Some(rest) => {
+            let figures = rest.iter().take(7).take_while(|b| b.is_ascii_digit()).count();
+            let rank = rest[..figures].iter().fold(0, |n, b| n * 10 + u32::from(b - b'0'));
+            if figures == 0 || figures == 7 || !rest[figures..].starts_with(b"]: ") {
+                return None;
+            }
+            (Some(rank), figures + 8)
+        }
+    };
+    let rest = &text[len..];
+    let word = rest.iter().take(32).take_while(|b| b.is_ascii_alphabetic()).count();
+    let next = |n: usize| rest.get(word + n).copied().unwrap_or(0);
+    let plain = match next(0) {
+        // A month begins a time.
+        b' ' => word > 0 && word != 3,
+        // A host is named by figures, or by its name standing there twice.
+        b':' => word > 0 && (next(1) == b' ' && next(2) != rest[0] || next(1).is_ascii_alphabetic()),
+        _ => false,
+    };
+    plain.then_some((rank, len as u32))
 }
 
 /// Whether a message of another may begin in an NCCL text: cheap, and no rarer than `mid_starts` finds one

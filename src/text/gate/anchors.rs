@@ -5,7 +5,7 @@
 //! for that have a search of their own.
 
 use aho_corasick::packed;
-use memchr::memmem;
+use std::sync::OnceLock;
 
 /// The packed searcher compares so many first bytes when no pattern is shorter.
 const FIRST: usize = 4;
@@ -18,7 +18,7 @@ pub(super) struct Anchors {
     searcher: Option<packed::Searcher>,
     /// The anchors of `searcher` whole, and how much of each stands before its pattern.
     whole: Vec<(Vec<u8>, usize)>,
-    short: Vec<memmem::Finder<'static>>,
+    short: Option<packed::Searcher>,
     /// Those beyond what the packed searcher takes: slower.
     rest: Option<aho_corasick::AhoCorasick>,
 }
@@ -38,13 +38,13 @@ impl Anchors {
             .extend(whole.iter().map(|(a, cut)| &a[*cut..]))
             .build();
         let packed = if searcher.is_some() { whole.len() } else { 0 };
+        let few = packed::Config::new().builder().extend(&short).build();
         let mut rest: Vec<&String> = long[packed..].to_vec();
-        // A few short ones are worth a pass each.
-        let (alone, more) = short.split_at(short.len().min(4));
-        rest.extend(more);
+        if few.is_none() {
+            rest.extend(short);
+        }
         let rest = if rest.is_empty() { None } else { aho_corasick::AhoCorasick::new(rest).ok() };
-        let short = alone.iter().map(|a| memmem::Finder::new(a.as_bytes()).into_owned()).collect();
-        Self { searcher, whole, short, rest }
+        Self { searcher, whole, short: few, rest }
     }
 
     /// Where they stand in `bytes`, ascending, one for each line at least.
@@ -63,11 +63,11 @@ impl Anchors {
             }
         }
         let packed = found.len();
-        for finder in &self.short {
+        if let Some(short) = &self.short {
             let mut at = 0;
-            while let Some(n) = finder.find(&bytes[at..]) {
-                found.push((at + n) as u32);
-                at = line_end(bytes, at + n);
+            while let Some(m) = short.find_in(bytes, (at..bytes.len()).into()) {
+                found.push(m.start() as u32);
+                at = line_end(bytes, m.end());
             }
         }
         if let Some(rest) = &self.rest {
@@ -85,6 +85,18 @@ impl Anchors {
         };
         // Where the one that was found does not, another with the same pattern may.
         self.whole.get(pattern).is_some_and(fits) || self.whole.iter().any(fits)
+    }
+}
+
+/// Whether an error of Slurm's may stand anywhere in `bytes`.
+pub(super) fn slurm(bytes: &[u8]) -> bool {
+    static SEARCH: OnceLock<Option<packed::Searcher>> = OnceLock::new();
+    // Both ways in which one begins, from their rarest place on.
+    let search =
+        SEARCH.get_or_init(|| packed::Config::new().builder().extend(["pd: error: ", "un: error: "]).build());
+    match search {
+        Some(search) => search.find(bytes).is_some(),
+        None => memchr::memmem::find(bytes, b": error: ").is_some(),
     }
 }
 
@@ -120,7 +132,8 @@ mod tests {
         let anchors = Anchors::new(&anchors.iter().map(|a| (*a).to_string()).collect::<Vec<_>>());
         let mut found = Vec::new();
         anchors.find(text.as_bytes(), &mut found);
-        let mut lines: Vec<usize> = found.iter().map(|&at| text[..at as usize].matches('\n').count()).collect();
+        let mut lines: Vec<usize> =
+            found.iter().map(|&at| text[..at as usize].matches('\n').count()).collect();
         lines.dedup();
         lines
     }
@@ -137,7 +150,8 @@ mod tests {
     fn many_anchors_are_all_found() {
         let many: Vec<String> = (0..90).map(|n| format!("anchor{n:02}z")).collect();
         let names: Vec<&str> = many.iter().map(String::as_str).collect();
-        let text: String = many.iter().map(|a| format!("some text before {a} and behind\nnothing here at all\n")).collect();
+        let text: String =
+            many.iter().map(|a| format!("some text before {a} and behind\nnothing here at all\n")).collect();
         assert_eq!(lines(&names, &text), (0..90).map(|n| n * 2).collect::<Vec<_>>());
     }
 }
