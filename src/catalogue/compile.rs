@@ -1,9 +1,10 @@
 //! The catalogue made ready: every wording with its fixed text in a search
 //! automaton, its expression compiled when the first line asks for it.
 
-use super::printf;
+use super::{printf, shapes};
 use crate::base::ReleaseRange;
 use crate::knowledge::{Door, FieldType, Kind, Knowledge, Level, Message, Role, Strength};
+use crate::text::Opened;
 use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
@@ -46,6 +47,23 @@ pub struct Entry {
     pub edges: bool,
 }
 
+impl Entry {
+    /// What a source says of first causes, starts and ends is kept longest.
+    pub(crate) fn weighty(&self) -> bool {
+        let kind = matches!(
+            self.kind,
+            Kind::Ends
+                | Kind::EndsWell
+                | Kind::Restarts
+                | Kind::JobStarts
+                | Kind::Comm
+                | Kind::Rank
+                | Kind::Cancelled
+        );
+        kind || self.role == Role::First
+    }
+}
+
 /// What fills a slot.
 #[derive(Debug, Clone)]
 pub enum Slot {
@@ -71,9 +89,17 @@ pub(super) struct Form {
     regex: OnceLock<Option<Regex>>,
     pub(super) near: Vec<String>,
     near_regex: OnceLock<Vec<Regex>>,
+    all_figures: OnceLock<bool>,
     /// Releases of NCCL and of PyTorch that print it.
     pub(super) nccl: Option<ReleaseRange>,
     pub(super) torch: Option<ReleaseRange>,
+}
+
+impl Form {
+    /// Whether its expression takes all figures for the same.
+    pub(super) fn takes_all_figures(&self) -> bool {
+        *self.all_figures.get_or_init(|| self.pattern.as_deref().is_none_or(shapes::takes_all_figures))
+    }
 }
 
 /// A wording that fits a text.
@@ -131,6 +157,9 @@ pub struct Catalogue {
     exception: Search,
     /// Openings of INFO lines: first bytes → forms.
     openings: super::Openings,
+    figured: OnceLock<shapes::Figured>,
+    /// For each message the first of its forms, which stand together.
+    first_form: Vec<usize>,
 }
 
 /// Which text is looked at.
@@ -161,6 +190,8 @@ impl Catalogue {
             line: Search::default(),
             exception: Search::default(),
             openings: super::Openings::default(),
+            figured: OnceLock::new(),
+            first_form: Vec::new(),
         };
         for built_in in super::built_in::messages() {
             c.add(&built_in, "built in");
@@ -189,6 +220,7 @@ impl Catalogue {
                 (slot.clone(), value)
             })
             .collect();
+        self.first_form.push(self.forms.len());
         for (nth, form) in message.forms.iter().enumerate() {
             self.add_form(id, nth, message, form);
         }
@@ -239,6 +271,7 @@ impl Catalogue {
             regex: OnceLock::new(),
             near: form.near.clone(),
             near_regex: OnceLock::new(),
+            all_figures: OnceLock::new(),
             nccl: form.nccl.as_deref().and_then(ReleaseRange::parse),
             torch: form.torch.as_deref().and_then(ReleaseRange::parse),
         });
@@ -253,7 +286,8 @@ impl Catalogue {
             }
             if nccl && form.level != Level::Warn {
                 if form.opens {
-                    self.openings.add(&form.has, i);
+                    let bulk = self.messages[usize::from(form.message)].bulk;
+                    self.openings.add(&form.has, i, form.message, bulk);
                 } else {
                     self.info.forms.push(i);
                 }
@@ -290,10 +324,8 @@ impl Catalogue {
     }
 
     /// What an INFO text may open, found by its first bytes alone: the hot path's question.
-    pub(crate) fn opening(&self, text: &[u8]) -> Option<(MessageId, bool)> {
-        let form = self.openings.first(text)?;
-        let message = self.forms[form].message;
-        Some((message, self.messages[usize::from(message)].bulk))
+    pub(crate) fn opening(&self, text: &[u8]) -> Option<Opened> {
+        self.openings.first(text)
     }
 
     /// All messages that fit the text: the best one first, then those that are given beside it.
@@ -301,6 +333,11 @@ impl Catalogue {
     #[must_use]
     pub fn find(&self, asked: Asked, text: &[u8], edges: bool) -> Vec<Found> {
         let text = &text[..text.len().min(LONGEST)];
+        self.verify(self.candidates(asked, text, edges), text, edges)
+    }
+
+    /// Forms whose fixed text stands in a text.
+    pub(super) fn candidates(&self, asked: Asked, text: &[u8], edges: bool) -> Vec<usize> {
         let mut candidates = Vec::new();
         match asked {
             Asked::Warn => self.warn.candidates(&self.forms, text, &mut candidates),
@@ -313,7 +350,12 @@ impl Catalogue {
             Asked::Line => self.line.candidates(&self.forms, text, &mut candidates),
             Asked::Exception => self.exception.candidates(&self.forms, text, &mut candidates),
         }
-        self.verify(candidates, text, edges)
+        candidates
+    }
+
+    /// Fixed texts that ask for certain figures.
+    pub(super) fn figured(&self) -> &shapes::Figured {
+        self.figured.get_or_init(|| shapes::Figured::new(&self.forms))
     }
 
     /// All messages that fit a whole line, its launcher prefix included.
@@ -333,7 +375,8 @@ impl Catalogue {
         self.verify(candidates, text, true)
     }
 
-    fn verify(&self, mut candidates: Vec<usize>, text: &[u8], edges: bool) -> Vec<Found> {
+    /// Those of the candidates that fit: the best one first.
+    pub(super) fn verify(&self, mut candidates: Vec<usize>, text: &[u8], edges: bool) -> Vec<Found> {
         candidates.sort_by(|&a, &b| {
             let (fa, fb) = (&self.forms[a], &self.forms[b]);
             (fb.priority, fb.has.len(), a).cmp(&(fa.priority, fa.has.len(), b))
@@ -379,11 +422,24 @@ impl Catalogue {
         Some(Found { message: form.message, form: form.nth, at: (whole.start(), whole.end()), fields, index })
     }
 
+    /// Where a form's fields stand in a text that it fits.
+    pub(super) fn spans(&self, index: usize, text: &[u8]) -> Option<Vec<(FieldId, (u32, u32))>> {
+        let form = &self.forms[index];
+        let Some(pattern) = &form.pattern else { return Some(Vec::new()) };
+        let regex = form.regex.get_or_init(|| build(pattern)).as_ref()?;
+        let caps = regex.captures(text)?;
+        let spans = regex.capture_names().flatten().filter_map(|name| {
+            let m = caps.name(name)?;
+            Some((self.field_id(name)?, (m.start() as u32, m.end() as u32)))
+        });
+        Some(spans.collect())
+    }
+
     fn captured(&self, regex: &Regex, caps: &regex::bytes::Captures<'_>) -> Vec<(FieldId, Box<str>)> {
         let mut fields = Vec::new();
         for name in regex.capture_names().flatten() {
             if let (Some(m), Some(id)) = (caps.name(name), self.field_id(name)) {
-                fields.push((id, String::from_utf8_lossy(m.as_bytes()).into()));
+                fields.push((id, super::boxed(m.as_bytes())));
             }
         }
         fields
@@ -412,9 +468,11 @@ impl Catalogue {
         message: MessageId,
         nth: u8,
     ) -> (Option<ReleaseRange>, Option<ReleaseRange>) {
-        self.forms
+        let first = self.first_form.get(usize::from(message)).copied().unwrap_or(self.forms.len());
+        self.forms[first..]
             .iter()
-            .find(|f| f.message == message && f.nth == nth)
+            .take_while(|f| f.message == message)
+            .find(|f| f.nth == nth)
             .map_or((None, None), |f| (f.nccl, f.torch))
     }
 

@@ -88,6 +88,73 @@ pub struct Speaker {
     pub last: Vec<Said>,
 }
 
+/// The last four lines of a speaker, in one piece.
+#[derive(Debug, Clone, Default)]
+pub struct Last {
+    /// Physical line, and where its text ends in `text`.
+    lines: [(u64, u32); 4],
+    count: u8,
+    text: Vec<u8>,
+}
+
+impl Last {
+    /// Room for so much text.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.text.reserve_exact(bytes);
+    }
+
+    /// Adds a line behind the others; nothing behind four.
+    pub(crate) fn push(&mut self, line: u64, text: &[u8]) {
+        if let Some(place) = self.lines.get_mut(usize::from(self.count)) {
+            self.text.extend_from_slice(text);
+            *place = (line, self.text.len() as u32);
+            self.count += 1;
+        }
+    }
+
+    /// Counts lines from elsewhere.
+    pub(crate) fn renumber(&mut self, number: impl Fn(u64) -> u64) {
+        self.lines.iter_mut().take(usize::from(self.count)).for_each(|l| l.0 = number(l.0));
+    }
+
+    /// The last four of these and of those that come behind them.
+    pub(crate) fn append(&mut self, next: Self) {
+        if next.count == 4 || self.count == 0 {
+            *self = next;
+            return;
+        }
+        let mut all = Self::default();
+        let both: Vec<(u64, &[u8])> = self.iter().chain(next.iter()).collect();
+        for (line, text) in &both[both.len().saturating_sub(4)..] {
+            all.push(*line, text);
+        }
+        *self = all;
+    }
+
+    /// Line and text, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut from = 0;
+        self.lines.iter().take(usize::from(self.count)).map(move |&(line, end)| {
+            let text = &self.text[from..end as usize];
+            from = end as usize;
+            (line, text)
+        })
+    }
+}
+
+/// What a speaker said in one block.
+#[derive(Debug, Clone)]
+pub struct Spoken {
+    /// Who.
+    pub who: Who,
+    /// Lines, exact.
+    pub count: u64,
+    /// First line; nothing where it is kept already.
+    pub first: Option<Said>,
+    /// Last four.
+    pub last: Last,
+}
+
 /// Lines of a bulk message by one speaker.
 #[derive(Debug, Clone)]
 pub struct BulkCount {
@@ -101,15 +168,32 @@ pub struct BulkCount {
     pub last: Said,
 }
 
+/// Lines that are a message like others before them, counted only.
+#[derive(Debug, Clone, Copy)]
+pub struct More {
+    /// Message.
+    pub message: MessageId,
+    /// Speaker.
+    pub speaker: u32,
+    /// Rank that they name in a field; `u32::MAX` where none.
+    pub rank: u32,
+    /// How many.
+    pub count: u64,
+    /// The last of them.
+    pub last_line: u64,
+}
+
 /// What one block gives. Line numbers count from the block's first line (0).
 #[derive(Debug, Default)]
 pub struct Yield {
     /// Who spoke.
-    pub speakers: Vec<Speaker>,
+    pub speakers: Vec<Spoken>,
     /// What was understood, in order of lines. Lines before the block are negative in `i64`.
     pub events: Vec<Event>,
     /// Bulk lines.
     pub bulk: Vec<BulkCount>,
+    /// Lines like those of `events`, or like such as are kept already.
+    pub more: Vec<More>,
     /// Line ends.
     pub ends: u64,
     /// Text after the last line end.

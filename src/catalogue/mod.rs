@@ -11,11 +11,22 @@ mod openings;
 mod printf;
 mod read;
 mod settings;
+mod settled;
+mod shapes;
 
 pub use compile::{Asked, Catalogue, Entry, FieldId, Found, MessageId, Slot};
-pub use event::{BulkCount, Event, Said, Speaker, Via, Yield};
+pub use event::{BulkCount, Event, Last, More, Said, Speaker, Spoken, Via, Yield};
 pub(crate) use openings::Openings;
-pub use read::read;
+pub(crate) use read::{Reading, read, time_of};
+pub(crate) use settled::{EACH, Settled, speaker_key};
+
+/// Bytes as text, whatever they are.
+pub(crate) fn boxed(bytes: &[u8]) -> Box<str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => String::from_utf8_lossy(bytes).into(),
+    }
+}
 
 /// What a line shows in the end: without colour codes, and the last state where it overwrites itself.
 pub(crate) fn last_state(text: &str) -> String {

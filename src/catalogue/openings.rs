@@ -2,50 +2,92 @@
 //! catalogued. Asked for every INFO line of a log, so it is one array look-up
 //! for the first two bytes and a comparison for the few that share them.
 
-use rustc_hash::FxHashMap;
+use super::MessageId;
+use crate::text::Opened;
 
 /// Openings by their first two bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Openings {
-    slots: FxHashMap<[u8; 2], Vec<(Vec<u8>, usize)>>,
-    /// One bit for each pair of first bytes that occurs (64 Ki bits), so that most lines end here.
-    known: Vec<u64>,
+    /// For each pair of first bytes its place in `slots`, from 1; 0 for none.
+    places: Vec<u16>,
+    /// Longest first.
+    slots: Vec<Vec<Opens>>,
+}
+
+/// One opening.
+#[derive(Debug)]
+struct Opens {
+    text: Vec<u8>,
+    /// Its first eight bytes, and which of them there are.
+    first: (u64, u64),
+    form: usize,
+    message: MessageId,
+    bulk: bool,
+}
+
+impl Opens {
+    #[inline]
+    fn begins(&self, text: &[u8], first: u64) -> bool {
+        first & self.first.1 == self.first.0 && text.starts_with(&self.text)
+    }
+}
+
+/// The first eight bytes, zeroes where there are none.
+#[inline]
+fn first(text: &[u8]) -> u64 {
+    match text.first_chunk::<8>() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => {
+            let mut word = [0; 8];
+            word[..text.len()].copy_from_slice(text);
+            u64::from_le_bytes(word)
+        }
+    }
 }
 
 impl Openings {
     /// Adds an opening of a form; openings under two bytes are not taken.
-    pub(super) fn add(&mut self, opening: &[u8], form: usize) {
+    pub(super) fn add(&mut self, opening: &[u8], form: usize, message: MessageId, bulk: bool) {
         let Some(&[a, b]) = opening.get(..2) else { return };
-        if self.known.is_empty() {
-            self.known = vec![0; 1024];
+        if self.places.is_empty() {
+            self.places = vec![0; 1 << 16];
         }
-        let pair = usize::from(a) << 8 | usize::from(b);
-        self.known[pair / 64] |= 1 << (pair % 64);
-        let slot = self.slots.entry([a, b]).or_default();
-        slot.push((opening.to_vec(), form));
-        slot.sort_by(|x, y| y.0.len().cmp(&x.0.len()).then(x.1.cmp(&y.1)));
+        let place = &mut self.places[usize::from(a) << 8 | usize::from(b)];
+        if *place == 0 {
+            self.slots.push(Vec::new());
+            *place = self.slots.len() as u16;
+        }
+        let slot = &mut self.slots[usize::from(*place) - 1];
+        let mask = if opening.len() >= 8 { u64::MAX } else { (1 << (8 * opening.len())) - 1 };
+        let first = (first(opening) & mask, mask);
+        slot.push(Opens { text: opening.to_vec(), first, form, message, bulk });
+        slot.sort_by(|x, y| y.text.len().cmp(&x.text.len()).then(x.form.cmp(&y.form)));
     }
 
-    fn slot(&self, text: &[u8]) -> Option<&[(Vec<u8>, usize)]> {
-        let &[a, b] = text.get(..2)? else { return None };
-        let pair = usize::from(a) << 8 | usize::from(b);
-        if self.known.get(pair / 64)? & (1 << (pair % 64)) == 0 {
-            return None;
+    #[inline]
+    fn slot(&self, text: &[u8]) -> &[Opens] {
+        let Some(&[a, b]) = text.get(..2) else { return &[] };
+        match self.places.get(usize::from(a) << 8 | usize::from(b)) {
+            None | Some(0) => &[],
+            Some(&place) => &self.slots[usize::from(place) - 1],
         }
-        self.slots.get(&[a, b]).map(Vec::as_slice)
     }
 
     /// The longest opening that the text begins with.
-    pub(super) fn first(&self, text: &[u8]) -> Option<usize> {
-        self.slot(text)?.iter().find(|o| text.starts_with(&o.0)).map(|o| o.1)
+    #[inline]
+    pub(super) fn first(&self, text: &[u8]) -> Option<Opened> {
+        let slot = self.slot(text);
+        if slot.is_empty() {
+            return None;
+        }
+        let word = first(text);
+        let o = slot.iter().find(|o| o.begins(text, word))?;
+        Some(Opened { message: o.message, bulk: o.bulk, which: o.form as u32 })
     }
 
-    /// All of them, longest first.
+    /// The forms of all of them, longest first.
     pub(super) fn all(&self, text: &[u8], out: &mut Vec<usize>) {
-        for (opening, form) in self.slot(text).into_iter().flatten() {
-            if text.starts_with(opening) {
-                out.push(*form);
-            }
-        }
+        let word = first(text);
+        out.extend(self.slot(text).iter().filter(|o| o.begins(text, word)).map(|o| o.form));
     }
 }

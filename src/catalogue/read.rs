@@ -1,35 +1,67 @@
 //! From a block's hits to events: which message a line is, what its fields
 //! are, what the lines around it add (frames of a traceback, rows of a table,
-//! the text behind `Last error:`).
+//! the text behind `Last error:`). `context` looks at those lines, `fold`
+//! counts what is like something that is kept already, `quote` cuts texts.
+
+mod context;
+mod fold;
+mod quote;
 
 use super::compile::{Asked, Catalogue, Found};
-use super::event::{BulkCount, Event, Said, Speaker, Via, Yield};
+use super::event::{BulkCount, Event, Last, Spoken, Via, Yield};
 use super::exceptions::{self, Frame};
-use super::{FieldId, MessageId, built_in};
+use super::settled::Settled;
+use super::shapes::{Shapes, Told};
+use super::{FieldId, MessageId, boxed, built_in};
 use crate::base::Stamp;
-use crate::knowledge::{Kind, Role};
-use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, ShapeFacts, View, Who};
+use crate::knowledge::{FieldType, Kind, Role};
+use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, View, Who};
+use context::Context;
+use fold::Folds;
+pub(crate) use quote::time_of;
+use quote::{cut, line_time, quote, said, spoke, squashed};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::hash::{Hash, Hasher};
 
 /// Longest quoted text.
 const QUOTE: usize = 4 << 10;
-/// How far back a traceback is followed, in lines and bytes.
-const BACK: (usize, usize) = (240, 16 << 10);
-/// How far forward a traceback is followed for its last line.
-const FORWARD: (usize, usize) = (600, 60 << 10);
 /// Equal lines of one speaker in a block that are looked at; the rest is counted.
 const FLOOD: u32 = 8;
 
-/// Reads one piece of a source.
-#[must_use]
-pub fn read(catalogue: &Catalogue, scanner: &Scanner, facts: &ShapeFacts, piece: &Piece<'_>) -> Yield {
-    let (view, scanned) = scanner.scan(piece, facts, &|text| catalogue.opening(text));
-    let mut reader = Reader::new(catalogue, &view, &scanned, piece.full);
-    for hit in &scanned.hits {
-        reader.hit(hit);
+/// What reads blocks, one after the other.
+#[derive(Debug)]
+pub(crate) struct Reading<'c> {
+    catalogue: &'c Catalogue,
+    scanner: &'c Scanner,
+    shapes: Shapes,
+    scratch: Scratch,
+}
+
+impl<'c> Reading<'c> {
+    pub(crate) fn new(catalogue: &'c Catalogue, scanner: &'c Scanner) -> Self {
+        Self { catalogue, scanner, shapes: Shapes::default(), scratch: Scratch::default() }
     }
-    reader.finish(piece)
+}
+
+/// Reads one piece of a source. What `settled` says only spares work.
+#[must_use]
+pub(crate) fn read(
+    reading: &mut Reading<'_>,
+    facts: &ShapeFacts,
+    piece: &Piece<'_>,
+    settled: &Settled,
+) -> Yield {
+    let catalogue = reading.catalogue;
+    let opening = |text: &[u8]| catalogue.opening(text);
+    let (view, scanned) = reading.scanner.scan(piece, facts, &opening, &mut reading.scratch);
+    let mut reader = Reader::new(catalogue, &view, &scanned, settled, piece.full);
+    for hit in &scanned.hits {
+        reader.hit(hit, &mut reading.shapes);
+    }
+    let mut read = reader.finish(piece);
+    let spokes = scanned.speakers.into_iter().map(|s| spoke(&view, settled, s));
+    read.speakers.splice(0..0, spokes);
+    reading.scratch.reuse(view);
+    read
 }
 
 struct Reader<'r, 'b> {
@@ -38,14 +70,18 @@ struct Reader<'r, 'b> {
     scanned: &'r Scanned,
     full: bool,
     out: Vec<Event>,
+    extra: Vec<Who>,
+    extra_by: FxHashMap<Who, u32>,
+    flood: FxHashMap<(u32, u64), (u32, Vec<MessageId>)>,
+    flooded: FxHashMap<(MessageId, u32), (u64, u32)>,
     /// Whether the lines beside the one at hand were asked too.
     looked_around: bool,
     /// Lines that were reached from the head of their traceback.
     followed: FxHashSet<u32>,
-    extra: Vec<Who>,
-    extra_by: FxHashMap<Who, u32>,
-    /// For equal lines of one speaker: how many were looked at, and the events of the latest.
-    flood: FxHashMap<(u32, u64), (u32, std::ops::Range<usize>)>,
+    /// Messages that the line at hand is, kept or counted.
+    told: Vec<MessageId>,
+    folds: Folds<'r>,
+    context: Context,
     ids: Ids,
 }
 
@@ -77,7 +113,13 @@ struct Part {
 }
 
 impl<'r, 'b> Reader<'r, 'b> {
-    fn new(catalogue: &'r Catalogue, view: &'r View<'b>, scanned: &'r Scanned, full: bool) -> Self {
+    fn new(
+        catalogue: &'r Catalogue,
+        view: &'r View<'b>,
+        scanned: &'r Scanned,
+        settled: &'r Settled,
+        full: bool,
+    ) -> Self {
         let field = |n: &str| catalogue.field_id(n).unwrap_or(0);
         let ids = Ids {
             unknown_warn: catalogue.message(built_in::UNKNOWN_WARN),
@@ -100,34 +142,49 @@ impl<'r, 'b> Reader<'r, 'b> {
             scanned,
             full,
             out: Vec::new(),
-            looked_around: false,
-            followed: FxHashSet::default(),
             extra: Vec::new(),
             extra_by: FxHashMap::default(),
             flood: FxHashMap::default(),
+            flooded: FxHashMap::default(),
+            looked_around: false,
+            followed: FxHashSet::default(),
+            told: Vec::new(),
+            folds: Folds::new(settled),
+            context: Context::default(),
             ids,
         }
     }
 
-    fn hit(&mut self, hit: &Hit) {
+    fn hit(&mut self, hit: &Hit, shapes: &mut Shapes) {
         if self.followed.contains(&hit.line) {
             return;
         }
-        let line = self.view.lines[hit.line as usize];
-        let key = (!self.full)
-            .then(|| (hit.speaker, squashed(&self.view.bytes[hit.text as usize..line.end as usize])));
-        if let Some(key) = key
-            && let Some((n, events)) = self.flood.get(&key)
-            && *n >= FLOOD
-        {
-            let no = i64::from(line.no) as u64;
-            for event in &mut self.out[events.clone()] {
-                event.count += 1;
-                event.last_line = no;
+        let line = self.view.line(hit.line as usize);
+        if hit.counted || !self.full && self.is_settled(hit) {
+            let parts = if hit.torn { self.parts(hit, line) } else { Vec::new() };
+            for part in parts.into_iter().skip(1) {
+                self.part(part);
             }
             return;
         }
-        let before = self.out.len();
+        if !self.full && self.by_shape(hit, line, shapes) {
+            return;
+        }
+        let key = (!self.full)
+            .then(|| (hit.speaker, squashed(&self.view.bytes[hit.text as usize..line.end as usize])));
+        if let Some(key) = key
+            && let Some((n, messages)) = self.flood.get_mut(&key)
+        {
+            *n += 1;
+            if *n > FLOOD {
+                for message in messages {
+                    let entry = self.flooded.entry((*message, hit.speaker)).or_insert((0, 0));
+                    *entry = (entry.0 + 1, hit.line);
+                }
+                return;
+            }
+        }
+        self.told.clear();
         self.looked_around = false;
         for part in self.parts(hit, line) {
             self.part(part);
@@ -136,9 +193,75 @@ impl<'r, 'b> Reader<'r, 'b> {
         if let Some(key) = key
             && !self.looked_around
         {
-            let entry = self.flood.entry(key).or_default();
-            *entry = (entry.0 + 1, before..self.out.len());
+            let told = &self.told;
+            self.flood.entry(key).or_insert_with(|| (1, told.clone()));
         }
+    }
+
+    /// Whether it is the first of bulk lines of which enough is kept.
+    fn is_settled(&self, hit: &Hit) -> bool {
+        let Some(opened) = hit.opening.filter(|o| o.bulk) else { return false };
+        self.folds.is_enough((opened.message, hit.speaker, u32::MAX), self.who(hit.speaker))
+    }
+
+    /// A line behind an NCCL header whose shape tells all; false where it does not.
+    fn by_shape(&mut self, hit: &Hit, line: Line, shapes: &mut Shapes) -> bool {
+        let Some((level, dev, body)) = hit.nccl else { return false };
+        let warn = is_warn(level);
+        if !warn && hit.opening.is_none() {
+            return false;
+        }
+        let (start, end) = ((body.min(line.end)) as usize, line.end as usize);
+        let text = &self.view.bytes[start..end];
+        let (catalogue, unknown, field) = (self.catalogue, self.ids.unknown_warn, self.ids.text);
+        let whole = &self.view.bytes[hit.text as usize..end];
+        // The openings that a text has are those that the longest of them has.
+        let door = hit.opening.map_or(0, |o| o.which + 1);
+        let told = shapes.get(door, text, || {
+            let mut starts = Vec::new();
+            text::mid_starts(whole, &mut starts);
+            if !starts.is_empty() {
+                return None;
+            }
+            let mut told = catalogue.tell(if warn { Asked::Warn } else { Asked::Info }, text)?;
+            if told.is_empty() && warn {
+                let fields = vec![(field, (0, text.len().min(300) as u32))];
+                told.extend(unknown.map(|message| Told { message, form: 0, fields, rank: None }));
+            }
+            Some(told)
+        });
+        let Some(told) = told else { return false };
+        let part = Part {
+            line: hit.line as usize,
+            start: hit.text as usize,
+            end,
+            speaker: hit.speaker,
+            nccl: Some((level, dev, start)),
+        };
+        for t in told.iter() {
+            let at = |span: (u32, u32)| &text[span.0 as usize..(span.1 as usize).min(text.len())];
+            let rank = t.rank.and_then(|r| std::str::from_utf8(at(r)).ok()?.parse().ok()).unwrap_or(u32::MAX);
+            let key = (t.message, hit.speaker, rank);
+            if self.fold(key, hit.line) {
+                continue;
+            }
+            let fields = t.fields.iter().map(|f| (f.0, boxed(at(f.1)))).collect();
+            let found = Found { message: t.message, form: t.form, at: (0, 0), fields, index: 0 };
+            self.add(part, found, Via::Line, (dev >= 0).then_some(dev), self.time(part));
+        }
+        true
+    }
+
+    /// Counts a line whose like is kept often enough; false for one of the first.
+    fn fold(&mut self, key: (MessageId, u32, u32), line: u32) -> bool {
+        let entry = &self.catalogue.messages[usize::from(key.0)];
+        // Of bulk messages the scan has counted every line already.
+        let bulk = entry.bulk;
+        let who = match self.scanned.speakers.get(key.1 as usize) {
+            Some(spoke) => &spoke.who,
+            None => &self.extra[key.1 as usize - self.scanned.speakers.len()],
+        };
+        self.folds.line(key, who, entry.weighty(), bulk, line)
     }
 
     /// The line and the messages of others that begin in its middle.
@@ -149,7 +272,9 @@ impl<'r, 'b> Reader<'r, 'b> {
             vec![Part { line: hit.line as usize, start: hit.text as usize, end, speaker: hit.speaker, nccl }];
         let from = hit.text as usize;
         let mut starts = Vec::new();
-        text::mid_starts(&self.view.bytes[from..end], &mut starts);
+        if hit.torn {
+            text::mid_starts(&self.view.bytes[from..end], &mut starts);
+        }
         for at in starts {
             let start = from + at as usize;
             if start <= from || start >= end {
@@ -175,7 +300,7 @@ impl<'r, 'b> Reader<'r, 'b> {
     fn speaker_of(&mut self, start: usize, end: usize, prefix: &text::Prefix, outer: u32) -> u32 {
         if prefix.len == 0 {
             // Without a mark of its own it is by whoever wraps the line, but not by its NCCL process.
-            let mut who = self.who(outer);
+            let mut who = self.who(outer).clone();
             who.process = None;
             return self.intern(who);
         }
@@ -183,11 +308,11 @@ impl<'r, 'b> Reader<'r, 'b> {
         self.intern(who)
     }
 
-    fn who(&self, speaker: u32) -> Who {
+    fn who(&self, speaker: u32) -> &Who {
         let known = self.scanned.speakers.len() as u32;
         match speaker.checked_sub(known) {
-            Some(extra) => self.extra[extra as usize].clone(),
-            None => self.scanned.speakers[speaker as usize].who.clone(),
+            Some(extra) => &self.extra[extra as usize],
+            None => &self.scanned.speakers[speaker as usize].who,
         }
     }
 
@@ -215,7 +340,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             }
             let host = String::from_utf8_lossy(&text[h.host.0 as usize..h.host.1 as usize]).into_owned();
             if h.pid.is_some() || !host.is_empty() {
-                let mut who = self.who(part.speaker);
+                let mut who = self.who(part.speaker).clone();
                 who.process = Some(format!("{host}:{}", h.pid.map(|p| p.to_string()).unwrap_or_default()));
                 part.speaker = self.intern(who);
             }
@@ -229,15 +354,12 @@ impl<'r, 'b> Reader<'r, 'b> {
 
     fn nccl(&mut self, part: Part, level: Level, dev: i32, body: usize, time: Option<Stamp>) {
         let text = &self.view.bytes[body.min(part.end)..part.end];
-        let warn = matches!(level, Level::Warn | Level::Error | Level::Abort);
+        let warn = is_warn(level);
         let asked = if warn { Asked::Warn } else { Asked::Info };
         let mut found = self.catalogue.find(asked, text, self.full);
-        if found.is_empty() && warn {
-            if let Some(id) = self.ids.unknown_warn {
-                let fields =
-                    vec![(self.ids.text, String::from_utf8_lossy(&text[..text.len().min(300)]).into())];
-                found.push(Found { message: id, form: 0, at: (0, 0), fields, index: 0 });
-            }
+        if let (true, true, Some(id)) = (found.is_empty(), warn, self.ids.unknown_warn) {
+            let fields = vec![(self.ids.text, boxed(&text[..text.len().min(300)]))];
+            found.push(Found { message: id, form: 0, at: (0, 0), fields, index: 0 });
         }
         let time = time.or_else(|| self.time(part));
         for mut f in found {
@@ -264,7 +386,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         let body = text::pylog(raw).map_or(0, |p| p.body as usize).min(raw.len());
         let text = String::from_utf8_lossy(&raw[body..raw.len().min(body + QUOTE)]);
         let plain = text.trim_start_matches("**").to_string();
-        let before = self.out.len();
+        let before = self.told.len();
         let in_traceback = !plain.starts_with(' ') && self.in_traceback(part);
         if let Some(named) = exceptions::named(&plain, in_traceback) {
             let (kind, words) = (named.kind.to_string(), named.text.to_string());
@@ -285,7 +407,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             for f in found {
                 self.push(part, f, Via::Bare, None, time);
             }
-            if self.out.len() == before {
+            if self.told.len() == before {
                 self.unknown(part, &plain, time);
             }
             return;
@@ -314,66 +436,20 @@ impl<'r, 'b> Reader<'r, 'b> {
         }
     }
 
-    /// Whether the speaker's line before (the last one that is not empty) is `Last error:`.
-    fn after_last_error(&self, part: Part) -> bool {
-        self.back(part).take(3).find(|t| !t.trim().is_empty()).is_some_and(|t| t.trim() == "Last error:")
-    }
-
-    fn in_traceback(&self, part: Part) -> bool {
-        let mut lines = self.back(part);
-        match lines.next() {
-            Some(t) if exceptions::frame(&t).is_some() || t.trim_start().starts_with("^^") => true,
-            Some(t) if t.starts_with("    ") => {
-                lines.take(3).any(|t| exceptions::frame(&t).is_some() || t.starts_with("Traceback (most"))
-            }
-            _ => false,
-        }
-    }
-
-    /// Lines of the same speaker before a part, nearest first, without prefix.
-    fn back<'s>(&'s self, part: Part) -> impl Iterator<Item = String> + 's {
-        let who = self.who(part.speaker);
-        let floor = self.view.lines[part.line].start.saturating_sub(BACK.1 as u32);
-        (0..part.line)
-            .rev()
-            .take(BACK.0)
-            .map(|i| self.view.lines[i])
-            .take_while(move |l| l.start >= floor)
-            .filter_map(move |l| self.said_by(&l, &who))
-    }
-
-    /// The line's text when it is by that speaker.
-    fn said_by(&self, line: &Line, who: &Who) -> Option<String> {
-        let text = self.view.text(line);
-        let prefix = text::split_prefix(text);
-        let by = text::who(text, &prefix, b"");
-        let same = by.rank == who.rank
-            && by.label == who.label
-            && by.local == who.local
-            && by.pid == who.pid
-            && by.host == who.host;
-        if !same {
-            return None;
-        }
-        let rest = &text[prefix.len as usize..];
-        let body = text::pylog(rest).map_or(0, |p| p.body as usize).min(rest.len());
-        Some(String::from_utf8_lossy(&rest[body..rest.len().min(body + 500)]).into_owned())
-    }
-
     /// The end of a traceback is not always a line that any anchor finds: follow it from its head.
     fn traceback(&mut self, part: Part) {
         if self.full {
             return; // every line is looked at anyway
         }
         self.looked_around = true;
-        let who = self.who(part.speaker);
-        let top = self.view.lines[part.line].start as usize + FORWARD.1;
-        for i in part.line + 1..self.view.lines.len().min(part.line + FORWARD.0) {
-            let line = self.view.lines[i];
+        let voice = self.voice(part);
+        let top = self.view.line(part.line).start as usize + context::FORWARD.1;
+        for i in part.line + 1..self.view.count().min(part.line + context::FORWARD.0) {
+            let line = self.view.line(i);
             if line.end as usize > top {
                 return;
             }
-            let Some(said) = self.said_by(&line, &who) else { continue };
+            let Some(said) = self.said_by(i, voice) else { continue };
             if exceptions::inside(&said) {
                 continue;
             }
@@ -399,7 +475,8 @@ impl<'r, 'b> Reader<'r, 'b> {
         let mut frames = 0;
         let mut best: Option<(String, String, String)> = None;
         let mut chained = false;
-        for said in self.back(part) {
+        let traces = self.traces();
+        for said in traces.then(|| self.before(part)).into_iter().flatten() {
             if let Some(Frame { file, line, func }) = exceptions::frame(&said) {
                 frames += 1;
                 let own = exceptions::own(file);
@@ -447,59 +524,31 @@ impl<'r, 'b> Reader<'r, 'b> {
         }
     }
 
-    /// What stands before this traceback's head: another exception of the same chain, or the words by which
-    /// the interpreter says that it goes on.
-    fn before_head(&self, part: Part) -> Option<&'static str> {
-        let mut seen_head = false;
-        for said in self.back(part) {
-            if seen_head && !said.trim().is_empty() {
-                let chained =
-                    said.starts_with("During handling of") || said.starts_with("The above exception was");
-                let ignored = said.starts_with("Exception ignored in");
-                return if chained {
-                    Some("outer")
-                } else if ignored {
-                    Some("ignored")
-                } else {
-                    None
-                };
-            }
-            seen_head |= said.starts_with("Traceback (most");
-        }
-        None
-    }
-
-    fn near(&mut self, part: Part, found: &mut Found) {
-        let patterns = self.catalogue.near(found);
-        if patterns.is_empty() {
-            return;
-        }
-        self.looked_around = true;
-        let who = self.who(part.speaker);
-        let from = part.line.saturating_sub(8);
-        let to = (part.line + 9).min(self.view.lines.len());
-        let around: Vec<String> = (from..part.line)
-            .rev()
-            .chain(part.line + 1..to)
-            .filter_map(|i| self.said_by(&self.view.lines[i], &who))
-            .collect();
-        for regex in patterns {
-            let _ = around.iter().any(|t| self.catalogue.add_near(regex, t.as_bytes(), found));
-        }
-    }
-
     fn time(&self, part: Part) -> Option<Stamp> {
-        let line = self.view.lines[part.line];
+        let line = self.view.line(part.line);
         line_time(self.view.text(&line), &self.view.bytes[part.start..part.end])
     }
 
     fn push(&mut self, part: Part, found: Found, via: Via, dev: Option<i32>, time: Option<Stamp>) {
-        let line = self.view.lines[part.line];
+        self.told.push(found.message);
+        let own = self.view.own.contains(&part.line);
+        let entry = &self.catalogue.messages[usize::from(found.message)];
+        if own && self.folds.refused(entry.weighty()) {
+            let rank = found.fields.iter().find(|f| entry.types.get(&f.0) == Some(&FieldType::Rank));
+            let rank = rank.and_then(|f| f.1.parse().ok()).unwrap_or(u32::MAX);
+            self.folds.count((found.message, part.speaker, rank), part.line as u32);
+            return;
+        }
+        self.add(part, found, via, dev, time);
+    }
+
+    fn add(&mut self, part: Part, found: Found, via: Via, dev: Option<i32>, time: Option<Stamp>) {
+        let line = self.view.line(part.line);
         let (text, cut) = quote(self.view, &line, part.start, part.end);
         // Order within the physical line, whatever block it was read in.
         let first = (0..part.line)
             .rev()
-            .map(|i| self.view.lines[i])
+            .map(|i| self.view.line(i))
             .take_while(|l| l.no == line.no)
             .last()
             .unwrap_or(line);
@@ -521,53 +570,43 @@ impl<'r, 'b> Reader<'r, 'b> {
         });
     }
 
-    fn said(&self, index: u32) -> Said {
-        let line = self.view.lines[index as usize];
-        let raw = self.view.text(&line);
-        let text = String::from_utf8_lossy(&raw[..raw.len().min(400)]);
-        let prefix = text::split_prefix(raw);
-        Said {
-            line: i64::from(line.no) as u64,
-            whole: raw.len() <= 400 && raw == self.view.raw(&line),
-            text: text.into(),
-            time: line_time(raw, &raw[prefix.len as usize..]),
-        }
-    }
-
     fn finish(mut self, piece: &Piece<'_>) -> Yield {
         let mut seen = FxHashSet::default();
         let mut events = std::mem::take(&mut self.out);
         events.retain(|e| Some(e.message) == self.ids.listed || seen.insert((e.line, e.sub, e.message)));
         events.sort_by_key(|e| (e.line as i64, e.sub));
-        let mut speakers: Vec<Speaker> = self.scanned.speakers.iter().map(|s| self.spoke(s)).collect();
-        speakers.extend(self.extra.iter().map(|who| Speaker {
-            who: who.clone(),
-            count: 0,
-            first: None,
-            last: Vec::new(),
-        }));
+        let flooded = std::mem::take(&mut self.flooded);
+        let mut last_of = FxHashMap::default();
+        if !flooded.is_empty() {
+            last_of.extend(events.iter().enumerate().map(|(i, e)| ((e.message, e.speaker), i)));
+        }
+        for ((message, speaker), (count, last)) in flooded {
+            let no = i64::from(self.view.line(last as usize).no) as u64;
+            match last_of.get(&(message, speaker)) {
+                Some(&at) => {
+                    events[at].count += count;
+                    events[at].last_line = no;
+                }
+                None => self.folds.add((message, speaker, u32::MAX), count, last),
+            }
+        }
+        let more = self.folds.take(|line| i64::from(self.view.line(line as usize).no) as u64);
+        let extra = std::mem::take(&mut self.extra).into_iter();
+        let speakers =
+            extra.map(|who| Spoken { who, count: 0, first: None, last: Last::default() }).collect();
         let bulk = self.scanned.bulk.iter().map(|b| BulkCount {
             message: b.message,
             speaker: b.speaker,
             count: b.count,
-            last: self.said(b.last),
+            last: said(self.view, b.last),
         });
         Yield {
             bulk: bulk.collect(),
             speakers,
             events,
+            more,
             ends: self.view.ends,
-            tail: piece.buffer[piece.core.clone()].last().is_some_and(|&b| b != b'\n'),
-        }
-    }
-
-    fn spoke(&self, s: &text::Spoke) -> Speaker {
-        let n = s.count.min(4) as usize;
-        Speaker {
-            who: s.who.clone(),
-            count: s.count,
-            first: Some(self.said(s.first)),
-            last: s.last[..n].iter().map(|&l| self.said(l)).collect(),
+            tail: piece.buffer[..piece.core].last().is_some_and(|&b| b != b'\n'),
         }
     }
 }
@@ -622,72 +661,6 @@ fn looks_like_trouble(text: &str) -> bool {
         && !text.trim_start().starts_with("File \"")
 }
 
-/// The time that a line gives, in its prefix or its header.
-fn line_time(line: &[u8], rest: &[u8]) -> Option<Stamp> {
-    if let Some(g) = text::glog(rest) {
-        if g.time.is_some() {
-            return g.time;
-        }
-    } else if let Some(p) = text::pylog(rest)
-        && p.time.is_some()
-    {
-        return p.time;
-    }
-    let prefix = text::split_prefix(line);
-    if let Some(span) = prefix.time
-        && let Some((stamp, _)) = text::stamp(&line[span.0 as usize..span.1 as usize])
-    {
-        return Some(stamp);
-    }
-    text::stamp(rest).map(|s| s.0)
-}
-
-/// The line as it stands in the input, cut round the part where it is long.
-fn quote(view: &View<'_>, line: &Line, start: usize, end: usize) -> (Box<str>, bool) {
-    let raw = view.raw(line);
-    let logical = (line.end - line.start) as usize;
-    if raw.len() <= QUOTE && (raw.len() < 1024 || raw.len() < logical * 2) {
-        return (String::from_utf8_lossy(raw).trim_end_matches(['\r', '\n']).into(), false);
-    }
-    let clean = &view.bytes[line.start as usize..line.end as usize];
-    if clean.len() <= QUOTE {
-        return (String::from_utf8_lossy(clean).into(), true);
-    }
-    let from = start.saturating_sub(200).max(line.start as usize);
-    let to = end.min(from + QUOTE).max(from);
-    (String::from_utf8_lossy(&view.bytes[from..to]).into(), true)
-}
-
-/// A hash of a text in which figures count for nothing, except those behind `rank` or `task`.
-fn squashed(text: &[u8]) -> u64 {
-    let mut h = rustc_hash::FxHasher::default();
-    let mut keep = false;
-    let mut in_number = false;
-    for (i, &b) in text.iter().take(512).enumerate() {
-        if b.is_ascii_digit() {
-            if !in_number {
-                in_number = true;
-                h.write_u8(b'0');
-            }
-            if keep {
-                h.write_u8(b);
-            }
-        } else {
-            in_number = false;
-            h.write_u8(b);
-            if b.is_ascii_alphabetic() && !(keep && b == b's') {
-                let word = &text[..=i];
-                keep = word.ends_with(b"ank") || word.ends_with(b"ask");
-            }
-        }
-    }
-    text.len().min(1).hash(&mut h);
-    h.finish()
-}
-
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_string(),
-    }
+fn is_warn(level: Level) -> bool {
+    matches!(level, Level::Warn | Level::Error | Level::Abort)
 }

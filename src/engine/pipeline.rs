@@ -2,16 +2,19 @@
 //! hand out blocks with a little of what stands around them, workers read
 //! them, and what comes back is merged in the order of each source. A block is
 //! read the same way whatever its size and whoever reads it, so the result
-//! does not depend on threads, block size or order of arguments.
+//! does not depend on threads, block size or order of arguments. Each block
+//! travels with one of a fixed number of permits, which is free again when
+//! what the block gave is merged: that caps what is in flight, however many
+//! cores read.
 
 use super::Options;
-use crate::catalogue::{self, Catalogue, Yield};
+use crate::catalogue::{self, Catalogue, Reading, Settled, Yield};
 use crate::dump;
 use crate::input::{self, Cutter, Discovered, Given, Item, Shape};
 use crate::job::{Budget, SourceRead, SourceState};
 use crate::text::{self, Piece, Scanner, ShapeFacts};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,18 +26,20 @@ const AFTER: usize = 64 << 10;
 /// The first and last so many bytes of a source are read line by line.
 const EDGE: usize = 256 << 10;
 
-/// What one thread hands to another: which source of which unit, and which piece of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct At {
-    unit: usize,
-    source: usize,
-    piece: usize,
-}
+/// Threads that read blocks, at most: one thread that cuts blocks cannot feed more.
+const WORKERS: usize = 12;
+/// Bytes of blocks in flight.
+const IN_FLIGHT: usize = 24 << 20;
+
+/// What one thread hands to another: which piece of which unit.
+type At = (usize, usize);
 
 enum Task {
     Block {
+        before: Vec<u8>,
+        /// The block and what follows it.
         buffer: Vec<u8>,
-        core: std::ops::Range<usize>,
+        core: usize,
         full: bool,
         mid_line: bool,
         facts: Arc<ShapeFacts>,
@@ -46,10 +51,27 @@ enum Task {
 }
 
 enum Done {
-    Begin { name: String },
-    Read(Yield),
+    Begin {
+        name: String,
+        settled: Arc<Settled>,
+    },
+    /// What a block gave, and whether it had a permit.
+    Read(Yield, bool),
     Document(Box<(dump::Dump, Vec<String>)>),
-    End { bytes: u64, problems: Vec<String> },
+    End {
+        bytes: u64,
+        problems: Vec<String>,
+    },
+}
+
+/// A task with its place and what is known of its source.
+type Job = (At, Arc<Settled>, Task);
+
+/// The ends of channels that a reader needs.
+struct Ways {
+    tasks: Sender<Job>,
+    done: Sender<(At, Done)>,
+    permits: Receiver<()>,
 }
 
 struct Forms;
@@ -78,41 +100,49 @@ pub(super) fn read(catalogue: &Catalogue, scanner: &Scanner, given: &[Given], op
         n => n,
     };
     let readers = threads.min(units.len()).clamp(1, 8);
-    // Blocks in flight are capped together, whatever the number of cores.
-    let in_flight = ((24 << 20) / options.block.max(4096)).clamp(2, 64);
-    let (tasks_in, tasks) = bounded::<(At, Task)>(in_flight.min(threads * 2).max(2));
-    let (done_in, done) = bounded::<(At, Done)>(in_flight.max(4));
+    let workers = threads.min(WORKERS);
+    let in_flight = (workers + 4).min(IN_FLIGHT / options.block.max(4096)).max(2);
+    let (tasks_in, tasks) = bounded::<Job>(in_flight);
+    let (done_in, done) = bounded::<(At, Done)>(in_flight);
+    let (permits_in, permits) = bounded::<()>(in_flight);
+    for _ in 0..in_flight {
+        let _ = permits_in.send(());
+    }
+    let ways = Ways { tasks: tasks_in, done: done_in.clone(), permits };
     let next = AtomicUsize::new(0);
     let mut merged = BTreeMap::new();
     std::thread::scope(|scope| {
         for _ in 0..readers {
-            let (tasks_in, done_in, next, units) = (tasks_in.clone(), done_in.clone(), &next, &units);
+            let ways =
+                Ways { tasks: ways.tasks.clone(), done: ways.done.clone(), permits: ways.permits.clone() };
+            let (next, units) = (&next, &units);
             scope.spawn(move || {
                 loop {
                     let unit = next.fetch_add(1, Ordering::Relaxed);
                     let Some(u) = units.get(unit) else { return };
-                    read_unit(unit, u, options, &tasks_in, &done_in);
+                    read_unit(unit, u, options, &ways);
                 }
             });
         }
-        for _ in 0..threads {
+        for _ in 0..workers {
             let (tasks, done_in) = (tasks.clone(), done_in.clone());
             scope.spawn(move || work(catalogue, scanner, &tasks, &done_in));
         }
-        drop((tasks_in, tasks, done_in));
-        merged = merge(catalogue, &done);
+        drop((ways, tasks, done_in));
+        merged = merge(catalogue, units.len(), &done, &permits_in);
     });
     let mut sources: Vec<SourceRead> = merged.into_values().collect();
     sources.sort_by(|a, b| a.name.cmp(&b.name));
     Read { sources, problems: problems.into_iter().map(|p| (p.path, p.what)).collect() }
 }
 
-fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<(At, Task)>, done: &Sender<(At, Done)>) {
-    for (at, task) in tasks {
+fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &Sender<(At, Done)>) {
+    let mut reading = Reading::new(catalogue, scanner);
+    for (at, settled, task) in tasks {
         let out = match task {
-            Task::Block { buffer, core, full, mid_line, facts } => {
-                let piece = Piece { buffer: &buffer, core, full, mid_line };
-                Done::Read(catalogue::read(catalogue, scanner, &facts, &piece))
+            Task::Block { before, buffer, core, full, mid_line, facts } => {
+                let piece = Piece { before: &before, buffer: &buffer, core, full, mid_line };
+                Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), true)
             }
             Task::Whole { bytes, name } => match dump::read(&bytes, &name) {
                 Some((dump, damage)) => {
@@ -121,12 +151,13 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<(At, Task)>, 
                 None => {
                     let facts = text::facts(&bytes[..bytes.len().min(EDGE)]);
                     let piece = Piece {
+                        before: &[],
                         buffer: &bytes,
-                        core: 0..bytes.len(),
+                        core: bytes.len(),
                         full: bytes.len() < 4 << 20,
                         mid_line: false,
                     };
-                    Done::Read(catalogue::read(catalogue, scanner, &facts, &piece))
+                    Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), false)
                 }
             },
         };
@@ -136,80 +167,94 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<(At, Task)>, 
     }
 }
 
-/// Merges each source's pieces in their order, whatever order they come in.
-fn merge(catalogue: &Catalogue, done: &Receiver<(At, Done)>) -> BTreeMap<(usize, usize), SourceRead> {
+/// A unit whose pieces are being merged.
+struct Open {
+    next: usize,
+    sources: usize,
+    state: Option<SourceState>,
+    budget: Budget,
+}
+
+/// Merges each unit's pieces in their order, whatever order they come in.
+fn merge(
+    catalogue: &Catalogue,
+    units: usize,
+    done: &Receiver<(At, Done)>,
+    permits: &Sender<()>,
+) -> BTreeMap<(usize, usize), SourceRead> {
     let mut waiting: BTreeMap<At, Done> = BTreeMap::new();
-    let mut open: BTreeMap<(usize, usize), (usize, SourceState)> = BTreeMap::new();
+    let mut open: BTreeMap<usize, Open> = BTreeMap::new();
     let mut finished = BTreeMap::new();
-    let mut budget = Budget::default();
     for (at, what) in done {
         waiting.insert(at, what);
-        let source = (at.unit, at.source);
-        loop {
-            let next = open.get(&source).map_or(0, |s| s.0);
-            let Some(what) = waiting.remove(&At { unit: at.unit, source: at.source, piece: next }) else {
-                break;
-            };
-            let state = open.entry(source).or_insert_with(|| (0, SourceState::default()));
-            state.0 += 1;
+        let unit = at.0;
+        let o = open.entry(unit).or_insert_with(|| Open {
+            next: 0,
+            sources: 0,
+            state: None,
+            budget: Budget::of(units),
+        });
+        while let Some(what) = waiting.remove(&(unit, o.next)) {
+            o.next += 1;
             match what {
-                Done::Begin { name } => state.1.begin(name),
-                Done::Read(y) => state.1.take(catalogue, y, &mut budget),
-                Done::Document(d) => state.1.document(d.0, d.1),
-                Done::End { bytes, problems } => {
-                    if let Some((_, state)) = open.remove(&source) {
-                        finished.insert(source, state.end(bytes, problems));
+                Done::Begin { name, settled } => {
+                    o.state.get_or_insert_default().begin(name, settled);
+                }
+                Done::Read(y, permit) => {
+                    o.state.get_or_insert_default().take(catalogue, y, &mut o.budget);
+                    if permit {
+                        let _ = permits.try_send(());
                     }
-                    break;
+                }
+                Done::Document(d) => o.state.get_or_insert_default().document(d.0, d.1),
+                Done::End { bytes, problems } => {
+                    if let Some(state) = o.state.take() {
+                        finished.insert((unit, o.sources), state.end(bytes, problems));
+                    }
+                    o.sources += 1;
                 }
             }
         }
     }
     // An interrupted reader may leave a source without its end.
-    for (source, (_, state)) in open {
-        finished.insert(source, state.end(0, Vec::new()));
+    for (unit, o) in open {
+        if let Some(state) = o.state {
+            finished.insert((unit, o.sources), state.end(0, Vec::new()));
+        }
     }
     finished
 }
 
-fn read_unit(
-    unit: usize,
-    u: &input::Unit,
-    options: &Options,
-    tasks: &Sender<(At, Task)>,
-    done: &Sender<(At, Done)>,
-) {
+fn read_unit(unit: usize, u: &input::Unit, options: &Options, ways: &Ways) {
     let input_options = input::Options {
         block: options.block.max(1024),
         head: EDGE,
         interrupted: options.interrupted.clone(),
         caps: input::Caps::default(),
     };
-    let mut at = At { unit, source: 0, piece: 0 };
-    let mut begun = false;
+    let mut at = (unit, 0);
     let mut name = String::new();
-    let mut window = Window::new(options.block.max(1024));
+    let mut window = Window::default();
+    let mut settled = Arc::<Settled>::default();
     let mut emit = |item: Item| -> ControlFlow<()> {
         let mut alive = true;
         match item {
             Item::Begin { name: n, .. } => {
-                if begun {
-                    at = At { unit, source: at.source + 1, piece: 0 };
-                }
-                begun = true;
-                window = Window::new(options.block.max(1024));
+                (window, settled) = (Window::default(), Arc::default());
                 name.clone_from(&n);
-                alive &= done.send((step(&mut at), Done::Begin { name: n })).is_ok();
+                let begin = Done::Begin { name: n, settled: Arc::clone(&settled) };
+                alive &= ways.done.send((step(&mut at), begin)).is_ok();
             }
             Item::Block { bytes, mid_line } => {
-                window.push(bytes, mid_line, &mut |task| alive &= tasks.send((step(&mut at), task)).is_ok());
+                window.push(bytes, mid_line, &mut |task| alive &= ways.send(&mut at, &settled, task));
             }
             Item::Whole { bytes } => {
-                alive &= tasks.send((step(&mut at), Task::Whole { bytes, name: name.clone() })).is_ok();
+                let task = Task::Whole { bytes, name: name.clone() };
+                alive &= ways.tasks.send((step(&mut at), Arc::clone(&settled), task)).is_ok();
             }
             Item::End { bytes, problems } => {
-                window.flush(&mut |task| alive &= tasks.send((step(&mut at), task)).is_ok());
-                alive &= done.send((step(&mut at), Done::End { bytes, problems })).is_ok();
+                window.flush(&mut |task| alive &= ways.send(&mut at, &settled, task));
+                alive &= ways.done.send((step(&mut at), Done::End { bytes, problems })).is_ok();
             }
         }
         if alive { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -217,93 +262,100 @@ fn read_unit(
     input::read_unit(u, &input_options, &Forms, &mut emit);
 }
 
+impl Ways {
+    /// Hands on a block as soon as one more may be in flight.
+    fn send(&self, at: &mut At, settled: &Arc<Settled>, task: Task) -> bool {
+        self.permits.recv().is_ok() && self.tasks.send((step(at), Arc::clone(settled), task)).is_ok()
+    }
+}
+
 fn step(at: &mut At) -> At {
     let now = *at;
-    at.piece += 1;
+    at.1 += 1;
     now
 }
 
+/// What of a block, and of what stands before it, is kept for the next one: whole lines
+/// only, so that what is looked back into does not depend on the block's size.
+fn kept_of(before: &[u8], block: &[u8]) -> Vec<u8> {
+    let seen = before.len() + block.len();
+    let mut kept = Vec::with_capacity(BEFORE.min(seen));
+    if block.len() < BEFORE {
+        kept.extend_from_slice(&before[before.len() - before.len().min(BEFORE - block.len())..]);
+    }
+    kept.extend_from_slice(&block[block.len().saturating_sub(BEFORE)..]);
+    if seen > BEFORE {
+        let line = memchr::memchr(b'\n', &kept).map_or(kept.len(), |n| n + 1);
+        kept.drain(..line);
+    }
+    kept
+}
+
 /// Blocks of one source that wait for what follows them.
+#[derive(Default)]
 struct Window {
     facts: Option<Arc<ShapeFacts>>,
     before: Vec<u8>,
-    pending: Vec<u8>,
-    /// Lengths of the blocks in `pending`, and whether each begins inside a line.
-    blocks: std::collections::VecDeque<(usize, bool)>,
-    first: bool,
-    block: usize,
+    /// Blocks, and whether each begins inside a line.
+    blocks: VecDeque<(Vec<u8>, bool)>,
+    /// Bytes in them.
+    pending: usize,
+    begun: bool,
 }
 
 impl Window {
-    fn new(block: usize) -> Self {
-        Self {
-            facts: None,
-            before: Vec::new(),
-            pending: Vec::new(),
-            blocks: std::collections::VecDeque::new(),
-            first: true,
-            block,
-        }
-    }
-
     fn push(&mut self, bytes: Vec<u8>, mid_line: bool, send: &mut dyn FnMut(Task)) {
         if self.facts.is_none() {
             self.facts = Some(Arc::new(text::facts(&bytes)));
         }
-        self.blocks.push_back((bytes.len(), mid_line));
-        if self.pending.is_empty() {
-            self.pending = bytes;
-        } else {
-            self.pending.extend_from_slice(&bytes);
+        self.pending += bytes.len();
+        self.blocks.push_back((bytes, mid_line));
+        while self.blocks.front().is_some_and(|b| self.pending - b.0.len() >= EDGE) {
+            let Some((block, mid_line)) = self.blocks.pop_front() else { return };
+            self.pending -= block.len();
+            let core = block.len();
+            send(self.task(block, core, !self.begun, mid_line));
         }
-        let mut from = 0;
-        while let Some(&(len, mid_line)) = self.blocks.front()
-            && self.pending.len() - from >= len + EDGE
-        {
-            self.blocks.pop_front();
-            send(self.task(from, from + len, self.first, mid_line));
-            self.first = false;
-            from += len;
-        }
-        self.pending.drain(..from);
     }
 
     /// The end of the source: what is left, the last [`EDGE`] bytes of it line by line.
     fn flush(&mut self, send: &mut dyn FnMut(Task)) {
         let Some(facts) = self.facts.clone() else { return };
-        let total = self.pending.len();
-        let edge = total.saturating_sub(EDGE);
+        let edge = self.pending.saturating_sub(EDGE);
         let mut from = 0;
-        while let Some((len, mid_line)) = self.blocks.pop_front() {
-            let end = from + len;
+        while let Some((block, mid_line)) = self.blocks.pop_front() {
+            let end = from + block.len();
             // Where the edge lies inside a block, it is cut there so that the edge is the same for all block sizes.
-            if from < edge && edge < end && !self.first {
-                let cut = text::cut(&facts, &self.pending[from..edge]).map_or(from, |n| from + n);
-                if cut > from {
-                    send(self.task(from, cut, false, mid_line));
+            if from < edge && edge < end && self.begun {
+                let cut = text::cut(&facts, &block[..edge - from]).unwrap_or(0);
+                let right = block[cut..].to_vec();
+                if cut > 0 {
+                    send(self.task(block, cut, false, mid_line));
                 }
-                send(self.task(cut, end, true, mid_line && cut == from));
+                let core = right.len();
+                send(self.task(right, core, true, mid_line && cut == 0));
             } else {
-                send(self.task(from, end, self.first || from >= edge, mid_line));
+                let core = block.len();
+                send(self.task(block, core, !self.begun || from >= edge, mid_line));
             }
-            self.first = false;
             from = end;
         }
-        self.pending.clear();
-        let _ = self.block;
+        self.pending = 0;
     }
 
-    fn task(&mut self, from: usize, to: usize, full: bool, mid_line: bool) -> Task {
-        let after = self.pending.len().min(to + AFTER);
-        let mut buffer = Vec::with_capacity(self.before.len() + after - from);
-        buffer.extend_from_slice(&self.before);
-        buffer.extend_from_slice(&self.pending[from..after]);
-        let core = self.before.len()..self.before.len() + (to - from);
-        let seen = &buffer[..core.end];
-        let keep = seen.len().saturating_sub(BEFORE);
-        // Whole lines only, so that what is looked back into does not depend on the block's size.
-        let keep = memchr::memchr(b'\n', &seen[keep..]).map_or(seen.len(), |n| keep + n + 1);
-        self.before = if core.end <= BEFORE { seen.to_vec() } else { seen[keep..].to_vec() };
-        Task::Block { buffer, core, full, mid_line, facts: self.facts.clone().unwrap_or_default() }
+    /// The first `core` bytes of `buffer` as a task, with what stands before and behind them.
+    fn task(&mut self, mut buffer: Vec<u8>, core: usize, full: bool, mid_line: bool) -> Task {
+        self.begun = true;
+        let next = kept_of(&self.before, &buffer[..core]);
+        let before = std::mem::replace(&mut self.before, next);
+        buffer.truncate(core + AFTER);
+        for (more, _) in &self.blocks {
+            let room = core + AFTER - buffer.len();
+            if room == 0 {
+                break;
+            }
+            buffer.extend_from_slice(&more[..more.len().min(room)]);
+        }
+        Task::Block { before, buffer, core, full, mid_line, facts: self.facts.clone().unwrap_or_default() }
     }
 }

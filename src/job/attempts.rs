@@ -7,7 +7,7 @@ use super::{Job, Placed, slot_of};
 use crate::base::Stamp;
 use crate::catalogue::Catalogue;
 use crate::knowledge::{Kind, Role};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
 /// So much (in nanoseconds) clocks of one run may differ.
@@ -88,7 +88,8 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
 struct Life {
     ended: bool,
     started: FxHashSet<String>,
-    ranks: FxHashSet<(u32, u32)>,
+    /// Processes by rank.
+    ranks: FxHashMap<u32, FxHashSet<u32>>,
     restarted: u64,
     job: Option<String>,
     /// Ranks that spoke in it, and when it spoke last.
@@ -152,8 +153,9 @@ impl Life {
     ) -> bool {
         let Some(rank) = rank else { return false };
         let pid = pid_in(&event.text).unwrap_or_else(|| process.unwrap_or(0));
-        let other = self.ranks.iter().any(|(r, p)| *r == rank && *p != pid);
-        self.ranks.insert((rank, pid));
+        let pids = self.ranks.entry(rank).or_default();
+        pids.insert(pid);
+        let other = pids.len() > 1;
         other && self.ended
     }
 

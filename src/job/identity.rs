@@ -53,8 +53,8 @@ type Named = (u32, (u32, u32));
 #[derive(Debug, Default)]
 struct Learnt {
     world: u32,
-    /// (host, pid, device) → rank.
-    table: FxHashMap<(String, u32, i32), u32>,
+    /// Process id → host, device and rank, each host and device once.
+    table: FxHashMap<u32, Vec<(String, i32, u32)>>,
     pids: FxHashMap<u32, Option<u32>>,
     locals: FxHashMap<u32, Option<u32>>,
     hosts_of_ranks: BTreeMap<u32, String>,
@@ -74,7 +74,10 @@ pub(super) fn place(catalogue: &Catalogue, job: &mut Job) {
             learn(catalogue, s as u32, event, &mut facts, &mut learnt);
         }
     }
-    let mut builder = Builder { job, learnt, facts, procs: Vec::new(), by_key: FxHashMap::default() };
+    let mut speakers = job.sources.iter().flat_map(|s| &s.speakers);
+    let few_locals = speakers.all(|s| s.who.local.is_none_or(|l| l < 16));
+    let mut builder =
+        Builder { job, learnt, facts, procs: Vec::new(), by_key: FxHashMap::default(), few_locals };
     let map = builder.processes();
     let Builder { mut learnt, mut procs, .. } = builder;
     for p in &mut procs {
@@ -165,7 +168,11 @@ fn learn(
             let host = slot_of(catalogue, event, "host").map(str::to_string);
             if let (Some(host), Some(pid)) = (&host, number("pid")) {
                 let dev = number("dev").and_then(|d| i32::try_from(d).ok()).unwrap_or(-1);
-                learnt.table.insert((host.clone(), pid, dev), rank);
+                let of_pid = learnt.table.entry(pid).or_default();
+                match of_pid.iter_mut().find(|e| e.0 == *host && e.1 == dev) {
+                    Some(entry) => entry.2 = rank,
+                    None => of_pid.push((host.clone(), dev, rank)),
+                }
                 learnt.pids.entry(pid).and_modify(|r| *r = r.filter(|r| *r == rank)).or_insert(Some(rank));
             }
             if let Some(host) = host {
@@ -222,6 +229,8 @@ struct Builder<'j> {
     facts: FxHashMap<(u32, u32), Facts>,
     procs: Vec<Process>,
     by_key: FxHashMap<Key, ProcessId>,
+    /// Whether all local ranks are small enough to be ranks of one node.
+    few_locals: bool,
 }
 
 impl Builder<'_> {
@@ -335,12 +344,7 @@ impl Builder<'_> {
             if let Some(Some(rank)) = self.learnt.locals.get(&local) {
                 return (Key::Rank(*rank), "by its local rank");
             }
-            return if self
-                .job
-                .sources
-                .iter()
-                .all(|s| s.speakers.iter().all(|s| s.who.local.is_none_or(|l| l < 16)))
-            {
+            return if self.few_locals {
                 (Key::Rank(local), "by its local rank")
             } else {
                 (Key::Named(format!("local rank {local}")), "")
@@ -362,10 +366,9 @@ impl Builder<'_> {
             }
             return None; // several ranks in one process: told by device
         }
-        let of_pid: Vec<_> =
-            self.learnt.table.iter().filter(|(k, _)| k.1 == pid && same_host(&k.0, host)).collect();
-        match of_pid[..] {
-            [(_, rank)] => Some(*rank),
+        let mut of_pid = self.learnt.table.get(&pid).into_iter().flatten().filter(|e| same_host(&e.0, host));
+        match (of_pid.next(), of_pid.next()) {
+            (Some(entry), None) => Some(entry.2),
             _ => None,
         }
     }
@@ -439,8 +442,8 @@ impl Builder<'_> {
         }
         if let Some((host, pid)) = spoke.who.process.as_deref().and_then(|p| p.rsplit_once(':')) {
             let pid: u32 = pid.parse().unwrap_or(0);
-            for ((h, p, dev), rank) in &self.learnt.table {
-                if *p == pid && same_host(h, host) {
+            for (h, dev, rank) in self.learnt.table.get(&pid).into_iter().flatten() {
+                if same_host(h, host) {
                     out.insert(*dev, *rank);
                 }
             }

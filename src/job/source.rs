@@ -1,16 +1,19 @@
 //! What the blocks of one source give, put together in their order, within a
 //! budget: what is kept is capped for each message and speaker, and what is
-//! dropped is counted. The fold is the same however the source was cut.
+//! dropped is counted. The fold is the same however the source was cut. What
+//! needs no more than counting is told to those who read the next blocks.
 
 use crate::base::Stamp;
-use crate::catalogue::{Catalogue, Event, MessageId, Said, Speaker, Yield};
+use crate::catalogue::{
+    Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield, boxed, speaker_key,
+    time_of,
+};
 use crate::dump::Dump;
-use crate::knowledge::{Door, Kind, Role};
+use crate::knowledge::Door;
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
-/// Events of one message by one speaker that are kept; the last one stands for the rest.
-const EACH: u32 = 6;
 /// Speakers of one source that are kept apart.
 const SPEAKERS: usize = 40_000;
 /// Bytes of events kept in all before only first causes, starts and ends are.
@@ -18,10 +21,33 @@ const SOFT: usize = 40 << 20;
 /// Bytes of events kept in all.
 const HARD: usize = 72 << 20;
 
-/// What is kept of all sources together.
-#[derive(Debug, Default)]
+/// What may be kept of the sources of one unit: a part of the whole, so that
+/// it does not matter which unit is read first.
+#[derive(Debug)]
 pub struct Budget {
     used: usize,
+    soft: usize,
+    hard: usize,
+    /// Once something did not fit, nothing of its weight is taken any more.
+    over: [bool; 2],
+}
+
+impl Budget {
+    /// For one of so many units.
+    #[must_use]
+    pub fn of(units: usize) -> Self {
+        let part = |most: usize| (most / units.max(1)).max(16 << 10);
+        Self { used: 0, soft: part(SOFT), hard: part(HARD), over: [false; 2] }
+    }
+
+    fn take(&mut self, size: usize, weighty: bool) -> bool {
+        let over = &mut self.over[usize::from(weighty)];
+        *over |= self.used + size > if weighty { self.hard } else { self.soft };
+        if !*over {
+            self.used += size;
+        }
+        !*over
+    }
 }
 
 /// Lines of a bulk message by one speaker.
@@ -62,16 +88,20 @@ pub struct SourceRead {
 #[derive(Debug, Default)]
 pub struct SourceState {
     out: SourceRead,
+    /// The last lines of each speaker.
+    last: Vec<Last>,
     by_who: FxHashMap<Who, u32>,
     kept: FxHashMap<(MessageId, u32, u32), (u32, usize)>,
     ahead: FxHashSet<(u64, u32, MessageId)>,
     base: u64,
     open_line: bool,
+    settled: Arc<Settled>,
 }
 
 impl SourceState {
-    pub(crate) fn begin(&mut self, name: String) {
+    pub(crate) fn begin(&mut self, name: String, settled: Arc<Settled>) {
         self.out.name = name;
+        self.settled = settled;
     }
 
     pub(crate) fn document(&mut self, dump: Dump, damage: Vec<String>) {
@@ -86,9 +116,10 @@ impl SourceState {
             .speakers
             .into_iter()
             .map(|mut s| {
-                for said in s.first.iter_mut().chain(&mut s.last) {
+                if let Some(said) = &mut s.first {
                     said.line = absolute(said.line);
                 }
+                s.last.renumber(absolute);
                 self.speaker(s)
             })
             .collect();
@@ -109,6 +140,11 @@ impl SourceState {
         // What lies behind the next block too is still ahead.
         ahead.extend(self.ahead.drain().filter(|place| place.0 > end));
         self.ahead = ahead;
+        for mut more in y.more {
+            more.last_line = absolute(more.last_line);
+            more.speaker = map.get(more.speaker as usize).copied().unwrap_or(0);
+            self.count(catalogue, more);
+        }
         for mut b in y.bulk {
             b.last.line = absolute(b.last.line);
             let speaker = map.get(b.speaker as usize).copied().unwrap_or(0);
@@ -123,28 +159,32 @@ impl SourceState {
         self.open_line = y.tail;
     }
 
-    fn speaker(&mut self, s: Speaker) -> u32 {
+    fn speaker(&mut self, s: Spoken) -> u32 {
         if let Some(&at) = self.by_who.get(&s.who) {
             let known = &mut self.out.speakers[at as usize];
             known.count += s.count;
-            if known.first.is_none() {
+            if known.first.is_none() && s.first.is_some() {
                 known.first = s.first;
+                self.settled.known(speaker_key(&s.who));
             }
-            known.last.extend(s.last);
-            let n = known.last.len();
-            known.last.drain(..n.saturating_sub(4));
+            self.last[at as usize].append(s.last);
             return at;
         }
         if self.out.speakers.len() >= SPEAKERS {
             // Too many to tell apart: the last place stands for all the others.
+            self.settled.speakers_over();
             let at = SPEAKERS as u32 - 1;
             self.out.speakers[at as usize].who = Who::default();
             self.out.speakers[at as usize].count += s.count;
             return at;
         }
         let at = self.out.speakers.len() as u32;
+        if s.first.is_some() {
+            self.settled.known(speaker_key(&s.who));
+        }
         self.by_who.insert(s.who.clone(), at);
-        self.out.speakers.push(s);
+        self.out.speakers.push(Speaker { who: s.who, count: s.count, first: s.first, last: Vec::new() });
+        self.last.push(s.last);
         at
     }
 
@@ -152,53 +192,63 @@ impl SourceState {
         let entry = &catalogue.messages[usize::from(event.message)];
         let rank = rank_of(catalogue, &event).unwrap_or(u32::MAX);
         let key = (event.message, event.speaker, rank);
-        if entry.bulk && self.kept.contains_key(&key) {
+        match self.kept.get(&key) {
             // NCCL's own bulk lines are counted by the reader; others come here one by one.
-            if entry.door != Door::Nccl {
-                let said = Said {
-                    line: event.last_line,
-                    text: event.text.chars().take(400).collect::<String>().into(),
-                    whole: false,
-                    time: event.time,
-                };
-                let first = || Counted { count: 1, last: said.clone(), before: None };
-                let slot = self.out.bulk.entry((event.message, event.speaker)).or_insert_with(first);
-                slot.count += event.count;
-                slot.before = Some(std::mem::replace(&mut slot.last, said));
+            Some(_) if entry.bulk && entry.door == Door::Nccl => return,
+            Some(_) if entry.bulk => return self.one_more(&event),
+            Some((n, last)) if *n >= EACH => {
+                // The last one stands for all that came after the first few.
+                let last = &mut self.out.events[*last];
+                last.count += event.count;
+                last.last_line = event.last_line;
+                return;
+            }
+            _ => {}
+        }
+        let weighty = entry.weighty();
+        if !budget.take(event.size() + 96, weighty) {
+            self.settled.over(weighty);
+            if !entry.bulk {
+                *self.out.dropped.entry(event.message).or_default() += event.count;
             }
             return;
         }
-        if let Some((n, last)) = self.kept.get_mut(&key)
-            && *n >= EACH
-        {
-            // The last one stands for all that came after the first few.
-            let last = &mut self.out.events[*last];
-            last.count += event.count;
-            last.last_line = event.last_line;
-            return;
-        }
-        let weighty = matches!(entry.role, Role::First)
-            || matches!(
-                entry.kind,
-                Kind::Ends
-                    | Kind::EndsWell
-                    | Kind::Restarts
-                    | Kind::JobStarts
-                    | Kind::Comm
-                    | Kind::Rank
-                    | Kind::Cancelled
-            );
-        let most = if weighty { HARD } else { SOFT };
-        let size = event.size() + 96;
-        if budget.used + size > most {
-            *self.out.dropped.entry(event.message).or_default() += event.count;
-            return;
-        }
-        budget.used += size;
         let at = self.out.events.len();
         let slot = self.kept.entry(key).or_insert((0, at));
         *slot = (slot.0 + 1, at);
+        // The last place may stand for many speakers, who are not told apart.
+        if (entry.bulk || slot.0 >= EACH)
+            && (event.speaker as usize) < SPEAKERS - 1
+            && let Some(speaker) = self.out.speakers.get(event.speaker as usize)
+        {
+            self.settled.enough(event.message, speaker_key(&speaker.who), rank);
+        }
         self.out.events.push(event);
+    }
+
+    /// A further line of a bulk message that is no NCCL line.
+    fn one_more(&mut self, event: &Event) {
+        let text = event.text.chars().take(400).collect::<String>().into();
+        let said = Said { line: event.last_line, text, whole: false, time: event.time };
+        let first = || Counted { count: 1, last: said.clone(), before: None };
+        let slot = self.out.bulk.entry((event.message, event.speaker)).or_insert_with(first);
+        slot.count += event.count;
+        slot.before = Some(std::mem::replace(&mut slot.last, said));
+    }
+
+    /// Lines that a reader counted, since enough like them is kept or none is taken.
+    fn count(&mut self, catalogue: &Catalogue, more: More) {
+        if catalogue.messages[usize::from(more.message)].bulk {
+            return;
+        }
+        match self.kept.get(&(more.message, more.speaker, more.rank)) {
+            Some((n, last)) if *n >= EACH => {
+                let last = &mut self.out.events[*last];
+                last.count += more.count;
+                last.last_line = last.last_line.max(more.last_line);
+            }
+            _ => *self.out.dropped.entry(more.message).or_default() += more.count,
+        }
     }
 
     pub(crate) fn end(mut self, bytes: u64, problems: Vec<String>) -> SourceRead {
@@ -206,6 +256,18 @@ impl SourceState {
         self.out.lines = self.base + u64::from(self.open_line);
         self.out.problems.splice(0..0, problems);
         self.out.events.sort_by_key(|e| (e.line, e.sub, e.message));
+        for (speaker, last) in self.out.speakers.iter_mut().zip(&self.last) {
+            speaker.last.extend(last.iter().map(|(line, text)| Said {
+                line,
+                text: boxed(text),
+                whole: false,
+                time: None,
+            }));
+        }
+        let speakers = self.out.speakers.iter_mut().flat_map(|s| s.first.iter_mut().chain(&mut s.last));
+        for said in speakers.chain(self.out.bulk.values_mut().map(|b| &mut b.last)) {
+            said.time = said.time.or_else(|| time_of(&said.text));
+        }
         self.out
     }
 }

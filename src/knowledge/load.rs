@@ -1,6 +1,8 @@
-//! From files to data. The built-in files are embedded; `--rules DIR` adds
-//! files and replaces what has the same id. A fault in a file names the file,
-//! the line and the reason; all faults are given at once.
+//! From files to data. The built-in files are embedded twice: read already,
+//! as the one JSON document that `build.rs` makes of them, and as they are,
+//! for telling what is wrong with one. `--rules DIR` adds files and replaces
+//! what has the same id. A fault in a file names the file, the line and the
+//! reason; all faults are given at once.
 
 use super::{Bug, Code, Message, Rule, Tables, Variable};
 use include_dir::{Dir, include_dir};
@@ -9,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 static BUILT_IN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/rules");
+static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rules.json"));
 
 /// Something wrong in a file of `rules/`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +86,70 @@ struct CodeFile {
     bug: Vec<Bug>,
 }
 
+/// A file of `rules/`, by what its path says that it is.
+enum Read {
+    Messages(MessageFile),
+    Table(CodeFile),
+    Sets(SetFile),
+    Anchors(AnchorFile),
+    Rule(Box<Rule>),
+}
+
+impl Read {
+    /// Reads a file from whatever holds its values.
+    fn new<'de, D: serde::Deserializer<'de>>(name: &str, from: D) -> Result<Self, D::Error> {
+        Ok(if name.starts_with("messages/") {
+            Self::Messages(MessageFile::deserialize(from)?)
+        } else if name.starts_with("tables/") {
+            Self::Table(CodeFile::deserialize(from)?)
+        } else if name == "sets.toml" {
+            Self::Sets(SetFile::deserialize(from)?)
+        } else if name == "anchors.toml" {
+            Self::Anchors(AnchorFile::deserialize(from)?)
+        } else {
+            Self::Rule(Box::new(Rule::deserialize(from)?))
+        })
+    }
+}
+
+/// The files that `build.rs` read, in order of name.
+struct Packed(Vec<(String, Read)>);
+
+impl<'de> Deserialize<'de> for Packed {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Packed;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("files by name")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Packed, A::Error> {
+                let mut all = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let read = map.next_value_seed(Named(&name))?;
+                    all.push((name, read));
+                }
+                all.sort_by(|a, b| a.0.cmp(&b.0));
+                Ok(Packed(all))
+            }
+        }
+        from.deserialize_map(Visitor)
+    }
+}
+
+/// Reads a file of that name.
+struct Named<'n>(&'n str);
+
+impl<'de> serde::de::DeserializeSeed<'de> for Named<'_> {
+    type Value = Read;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Read, D::Error> {
+        Read::new(self.0, from)
+    }
+}
+
 #[derive(Default)]
 struct Files(BTreeMap<String, String>);
 
@@ -131,8 +198,18 @@ impl Files {
     }
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(file: &str, text: &str, faults: &mut Vec<Fault>) -> Option<T> {
-    match toml::from_str(text) {
+impl Files {
+    /// Reads all of them.
+    fn read(self, faults: &mut Vec<Fault>) -> Vec<(String, Read)> {
+        self.0
+            .into_iter()
+            .filter_map(|(name, text)| Some((name.clone(), parse(&name, &text, faults)?)))
+            .collect()
+    }
+}
+
+fn parse(file: &str, text: &str, faults: &mut Vec<Fault>) -> Option<Read> {
+    match toml::Deserializer::parse(text).and_then(|from| Read::new(file, from)) {
         Ok(value) => Some(value),
         Err(err) => {
             let line = err.span().map(|s| text[..s.start.min(text.len())].matches('\n').count() + 1);
@@ -148,7 +225,20 @@ impl Knowledge {
     pub fn built_in() -> (Self, Vec<Fault>) {
         let mut faults = Vec::new();
         let mut all = Self::default();
-        all.take(Files::built_in(), &mut faults);
+        if let Ok(Packed(files)) = serde_json::from_slice(PACKED) {
+            all.take(files, &mut faults);
+            return (all, faults);
+        }
+        // Something is wrong with a file: its source tells what and where.
+        Self::from_sources()
+    }
+
+    /// The built-in knowledge from the sources themselves.
+    fn from_sources() -> (Self, Vec<Fault>) {
+        let mut faults = Vec::new();
+        let mut all = Self::default();
+        let files = Files::built_in().read(&mut faults);
+        all.take(files, &mut faults);
         (all, faults)
     }
 
@@ -158,43 +248,36 @@ impl Knowledge {
     pub fn with_folders(folders: &[&Path]) -> (Self, Vec<Fault>) {
         let (mut all, mut faults) = Self::built_in();
         for folder in folders {
-            let files = Files::from_folder(folder, &mut faults);
+            let files = Files::from_folder(folder, &mut faults).read(&mut faults);
             all.take(files, &mut faults);
         }
         (all, faults)
     }
 
     /// Adds files; what has the same id as something known before replaces it.
-    fn take(&mut self, files: Files, faults: &mut Vec<Fault>) {
+    fn take(&mut self, files: Vec<(String, Read)>, faults: &mut Vec<Fault>) {
         let before = std::mem::take(&mut self.messages);
         let mut here = BTreeMap::new();
-        for (name, text) in files.0 {
-            if name.starts_with("messages/") {
-                if let Some(file) = parse::<MessageFile>(&name, &text, faults) {
-                    self.take_messages(file.message, &name, &mut here, faults);
+        let known: std::collections::BTreeSet<String> = self.rules.iter().map(|r| r.0.id.clone()).collect();
+        for (name, read) in files {
+            match read {
+                Read::Messages(file) => self.take_messages(file.message, &name, &mut here, faults),
+                Read::Table(file) => self.take_table(&name, file),
+                Read::Sets(file) => self.sets.extend(file.sets),
+                Read::Anchors(file) => self.anchors = file.anchors,
+                Read::Rule(rule) => {
+                    if format!("{}.toml", rule.id) != name {
+                        faults.push(Fault {
+                            file: name.clone(),
+                            line: None,
+                            what: format!("the id {} is not the file's path", rule.id),
+                        });
+                    }
+                    if known.contains(&rule.id) {
+                        self.rules.retain(|(r, _)| r.id != rule.id);
+                    }
+                    self.rules.push((*rule, name));
                 }
-            } else if name.starts_with("tables/") {
-                if let Some(file) = parse::<CodeFile>(&name, &text, faults) {
-                    self.take_table(&name, file);
-                }
-            } else if name == "sets.toml" {
-                if let Some(file) = parse::<SetFile>(&name, &text, faults) {
-                    self.sets.extend(file.sets);
-                }
-            } else if name == "anchors.toml" {
-                if let Some(file) = parse::<AnchorFile>(&name, &text, faults) {
-                    self.anchors = file.anchors;
-                }
-            } else if let Some(rule) = parse::<Rule>(&name, &text, faults) {
-                if format!("{}.toml", rule.id) != name {
-                    faults.push(Fault {
-                        file: name.clone(),
-                        line: None,
-                        what: format!("the id {} is not the file's path", rule.id),
-                    });
-                }
-                self.rules.retain(|(r, _)| r.id != rule.id);
-                self.rules.push((rule, name));
             }
         }
         self.messages.extend(before.into_iter().filter(|(m, _)| !here.contains_key(&m.id)));
@@ -269,5 +352,20 @@ pub(crate) fn glob(pattern: &str, id: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => id.starts_with(start),
         None => pattern == id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_is_what_the_sources_say() {
+        let Packed(files) = serde_json::from_slice(PACKED).unwrap();
+        let (mut packed, mut faults) = (Knowledge::default(), Vec::new());
+        packed.take(files, &mut faults);
+        let (sources, told) = Knowledge::from_sources();
+        assert_eq!(faults, told);
+        assert_eq!(format!("{packed:?}"), format!("{sources:?}"));
     }
 }

@@ -2,67 +2,20 @@
 //! something, the **pulse** keeps who spoke when. Every line is touched once:
 //! its end and its first bytes. Neighbours: `prefix` and `header` tell who
 //! speaks, `clean` repairs blocks that need it, `shape` says which do; what a
-//! hit means is the catalogue's business.
+//! hit means is the catalogue's business. `anchors` is the search of the
+//! gate, `heads` spares the pulse the headers that it knows, `view` is the
+//! block split into lines.
 
-use super::{Cleaned, Level, Prefix, ShapeFacts, clean, is_dirty, nccl_quick, split_prefix};
-use aho_corasick::packed;
+mod anchors;
+mod heads;
+mod view;
+
+use super::{Level, Prefix, ShapeFacts, nccl_quick, split_prefix};
+use anchors::Anchors;
+use heads::{Head, Heads};
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::hash::Hasher;
-
-/// A piece of a source with what stands around it.
-#[derive(Debug)]
-pub struct Piece<'a> {
-    /// Lines before, the block, lines after.
-    pub buffer: &'a [u8],
-    /// The block within it: lines that begin here are its own.
-    pub core: std::ops::Range<usize>,
-    /// Whether every line is looked at (the ends of a source) or only those that the gate finds.
-    pub full: bool,
-    /// Whether the first line of the block began before it.
-    pub mid_line: bool,
-}
-
-/// Text as the catalogue sees it: cleaned where it had to be, with the way back.
-#[derive(Debug)]
-pub struct View<'a> {
-    /// Bytes in which all spans of [`Line`] lie.
-    pub bytes: Cow<'a, [u8]>,
-    /// All logical lines, those around the block included.
-    pub lines: Vec<Line>,
-    /// The block's own lines.
-    pub own: std::ops::Range<usize>,
-    /// Line ends in the block's raw bytes.
-    pub ends: u64,
-    buffer: &'a [u8],
-}
-
-/// A logical line.
-#[derive(Debug, Clone, Copy)]
-pub struct Line {
-    /// Span in [`View::bytes`], without its end.
-    pub start: u32,
-    /// See `start`.
-    pub end: u32,
-    /// Physical line, counted from the block's first line (0); negative before it.
-    pub no: i32,
-    /// Span in the raw buffer.
-    pub raw: (u32, u32),
-}
-
-impl View<'_> {
-    /// The line's text.
-    #[must_use]
-    pub fn text(&self, line: &Line) -> &[u8] {
-        &self.bytes[line.start as usize..line.end as usize]
-    }
-
-    /// The line as it stands in the input.
-    #[must_use]
-    pub fn raw(&self, line: &Line) -> &[u8] {
-        &self.buffer[line.raw.0 as usize..line.raw.1 as usize]
-    }
-}
+pub use view::{Line, Piece, View};
 
 /// Who speaks, by what stands before the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,7 +43,7 @@ pub struct Spoke {
     pub who: Who,
     /// Lines.
     pub count: u64,
-    /// First line, index into [`View::lines`].
+    /// First line, as [`View::line`] counts.
     pub first: u32,
     /// Last four, oldest first, as far as there are so many.
     pub last: [u32; 4],
@@ -99,7 +52,7 @@ pub struct Spoke {
 /// A line that may mean something.
 #[derive(Debug, Clone, Copy)]
 pub struct Hit {
-    /// Index into [`View::lines`].
+    /// Line, as [`View::line`] counts.
     pub line: u32,
     /// Index into [`Scanned::speakers`].
     pub speaker: u32,
@@ -108,7 +61,22 @@ pub struct Hit {
     /// Behind an NCCL header: its level, the device and where the body begins.
     pub nccl: Option<(Level, i32, u32)>,
     /// Message that the opening of an INFO line names.
-    pub opening: Option<u16>,
+    pub opening: Option<Opened>,
+    /// Another writer's message may begin in the middle, and may mean something.
+    pub torn: bool,
+    /// The line itself is counted already: only what begins in its middle is news.
+    pub counted: bool,
+}
+
+/// What an INFO text opens with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// Message.
+    pub message: u16,
+    /// Whether its lines are only counted.
+    pub bulk: bool,
+    /// A number for the opening itself.
+    pub which: u32,
 }
 
 /// Lines of a bulk message: counted, only the first is a hit.
@@ -120,7 +88,7 @@ pub struct Bulk {
     pub speaker: u32,
     /// How many, the first included.
     pub count: u64,
-    /// Last line, index into [`View::lines`].
+    /// Last line, as [`View::line`] counts.
     pub last: u32,
 }
 
@@ -135,33 +103,45 @@ pub struct Scanned {
     pub bulk: Vec<Bulk>,
 }
 
-/// What an INFO text opens: message and whether it is bulk.
-pub type Opening<'a> = &'a dyn Fn(&[u8]) -> Option<(u16, bool)>;
+/// What an INFO text opens.
+pub type Opening<'a> = &'a dyn Fn(&[u8]) -> Option<Opened>;
+
+/// Room that is used again for the next block.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    heads: Heads,
+    starts: Vec<u32>,
+    found: Vec<u32>,
+    run: Vec<Plain>,
+}
+
+/// A line without an NCCL header whose text is still to be searched for anchors.
+#[derive(Debug, Clone, Copy)]
+struct Plain {
+    line: u32,
+    speaker: u32,
+    text: u32,
+    end: u32,
+}
+
+/// Lines that are searched at once.
+const RUN: usize = 512;
 
 /// The gate, compiled.
 #[derive(Debug)]
 pub struct Scanner {
-    gate: Option<packed::Searcher>,
-    second: Option<aho_corasick::AhoCorasick>,
+    anchors: Anchors,
 }
 
-/// More speakers than this in one block are one. More than a block of usual size has lines, so that who is told apart
-/// does not depend on the block; a source has a cap of its own.
-const SPEAKERS: usize = 1 << 16;
+/// More speakers than this in one block are one: a log whose every line has another prefix has none.
+/// No fewer than are kept of a source, so that it does not matter how the source was cut.
+const SPEAKERS: usize = 40_000;
 
 impl Scanner {
     /// For the anchors; those beyond 64 go into a second, slower gate.
     #[must_use]
     pub fn new(anchors: &[String]) -> Self {
-        let first = anchors.iter().take(64);
-        let gate = packed::Config::new()
-            .match_kind(packed::MatchKind::LeftmostFirst)
-            .builder()
-            .extend(first)
-            .build();
-        let rest: &[String] = if gate.is_some() { anchors.get(64..).unwrap_or_default() } else { anchors };
-        let second = if rest.is_empty() { None } else { aho_corasick::AhoCorasick::new(rest).ok() };
-        Self { gate, second }
+        Self { anchors: Anchors::new(anchors) }
     }
 
     /// Reads one piece.
@@ -171,151 +151,190 @@ impl Scanner {
         piece: &Piece<'a>,
         facts: &ShapeFacts,
         opening: Opening<'_>,
+        scratch: &mut Scratch,
     ) -> (View<'a>, Scanned) {
-        let view = view(piece, facts);
+        let view = view::view(piece, facts, std::mem::take(&mut scratch.starts));
+        scratch.heads.clear();
         let mut reader = Reader {
             view: &view,
+            anchors: (!piece.full).then_some(&self.anchors),
             out: Scanned::default(),
             by_key: FxHashMap::default(),
             last: None,
-            bulk: FxHashMap::default(),
+            ranks: [None; 256],
+            bulk: Vec::new(),
+            scratch,
+            slurm: None,
             opening,
         };
-        let anchored = if piece.full { Vec::new() } else { self.anchored(&view) };
-        let mut next = anchored.into_iter().peekable();
         for index in view.own.clone() {
-            let line = view.lines[index];
-            let mut hit = piece.full;
-            while next.peek().is_some_and(|&at| at < line.end) {
-                let at = next.next().unwrap_or(0);
-                hit |= at >= line.start;
-            }
-            reader.line(index, line, hit);
+            reader.line(index, view.line(index));
         }
         let mut scanned = reader.finish();
         scanned.hits.sort_by_key(|h| (h.line, h.text));
         (view, scanned)
     }
-
-    /// Where the anchors stand, ascending, in the block's own lines.
-    fn anchored(&self, view: &View<'_>) -> Vec<u32> {
-        let Some((first, last)) =
-            view.lines.get(view.own.clone()).and_then(|l| Some((l.first()?, l.last()?)))
-        else {
-            return Vec::new();
-        };
-        let bytes = &view.bytes[..last.end as usize];
-        let mut found = Vec::new();
-        if let Some(gate) = &self.gate {
-            let mut at = first.start as usize;
-            while let Some(m) = gate.find_in(bytes, (at..bytes.len()).into()) {
-                found.push(m.start() as u32);
-                // One anchor is enough to look at a line: go on behind it.
-                at = memchr::memchr(b'\n', &bytes[m.end()..]).map_or(bytes.len(), |n| m.end() + n);
-            }
-        }
-        if let Some(second) = &self.second {
-            let input = aho_corasick::Input::new(bytes).range(first.start as usize..bytes.len());
-            found.extend(second.find_iter(input).map(|m| m.start() as u32));
-            found.sort_unstable();
-        }
-        found
-    }
 }
 
-/// Splits the buffer into logical lines, cleaning it first where it needs it.
-fn view<'a>(piece: &Piece<'a>, facts: &ShapeFacts) -> View<'a> {
-    let before = memchr::memchr_iter(b'\n', &piece.buffer[..piece.core.start]).count() as i32;
-    let ends = memchr::memchr_iter(b'\n', &piece.buffer[piece.core.clone()]).count() as u64;
-    let (bytes, lines) = if is_dirty(piece.buffer, facts) {
-        let Cleaned { bytes, lines } = clean(piece.buffer, facts);
-        let mut start = 0;
-        let mut out = Vec::with_capacity(lines.len());
-        for l in &lines {
-            out.push(Line { start, end: l.end, no: l.no as i32 - before, raw: l.raw });
-            start = l.end + 1;
-        }
-        (Cow::Owned(bytes), out)
-    } else {
-        (Cow::Borrowed(piece.buffer), plain_lines(piece.buffer, -before))
-    };
-    let from = lines.partition_point(|l| (l.raw.0 as usize) < piece.core.start);
-    let to = lines.partition_point(|l| (l.raw.0 as usize) < piece.core.end);
-    View { bytes, lines, own: from..to.max(from), ends, buffer: piece.buffer }
-}
-
-fn plain_lines(buffer: &[u8], mut no: i32) -> Vec<Line> {
-    let mut lines = Vec::with_capacity(buffer.len() / 80);
-    let mut start = 0usize;
-    for end in memchr::memchr_iter(b'\n', buffer).chain(std::iter::once(buffer.len())) {
-        if start >= buffer.len() {
-            break;
-        }
-        let stop = if end > start && buffer[end - 1] == b'\r' { end - 1 } else { end };
-        let span = (start as u32, stop as u32);
-        lines.push(Line { start: span.0, end: span.1, no, raw: span });
-        no += 1;
-        start = end + 1;
+impl Scratch {
+    /// Takes back what a view no longer needs.
+    pub fn reuse(&mut self, view: View<'_>) {
+        self.starts = view.starts();
     }
-    lines
 }
 
 struct Reader<'v, 'b> {
     view: &'v View<'b>,
+    /// What is searched for; nothing where every line is a hit.
+    anchors: Option<&'v Anchors>,
     out: Scanned,
     by_key: FxHashMap<u64, u32>,
     last: Option<(u64, u32)>,
-    bulk: FxHashMap<(u16, u32), usize>,
+    /// Speakers by rank (plus one; 0 for none), those of one place take turns.
+    ranks: [Option<(u32, u32)>; 256],
+    /// For each speaker: messages and where they are counted. Nobody has many.
+    bulk: Vec<Vec<(u16, u32)>>,
+    scratch: &'v mut Scratch,
+    /// Whether any line of the block holds an error of Slurm.
+    slurm: Option<bool>,
     opening: Opening<'v>,
 }
 
 impl Reader<'_, '_> {
-    fn line(&mut self, index: usize, line: Line, mut hit: bool) {
-        let text = self.view.text(&line);
+    #[inline]
+    fn line(&mut self, index: usize, line: Line) {
+        let view = self.view;
+        let text = view.text(&line);
+        if let Some(head) = self.scratch.heads.get(text) {
+            self.spoke(head.speaker, index as u32);
+            self.info(index as u32, line, text, head, Level::Info);
+            return;
+        }
+        self.read(index as u32, line, text);
+    }
+
+    /// Reads what stands before the text.
+    fn read(&mut self, index: u32, line: Line, text: &[u8]) {
+        if let Some((rank, len)) = plainly_marked(text) {
+            let speaker = self.marked(text, rank, len, index);
+            self.plain(Plain { line: index, speaker, text: line.start + len, end: line.end });
+            return;
+        }
         let prefix = split_prefix(text);
         let rest = &text[prefix.len as usize..];
-        let mut nccl = None;
-        let mut process: &[u8] = &[];
-        let mut opening = None;
-        if let Some(q) = nccl_quick(rest) {
-            process = &rest[q.proc.0 as usize..q.proc.1 as usize];
-            nccl = Some((q.level, q.dev, line.start + prefix.len + q.body));
-            let body = &rest[q.body as usize..];
-            if q.warn {
+        let Some(q) = nccl_quick(rest) else {
+            let speaker = self.speaker(text, &prefix, &[], index);
+            self.plain(Plain { line: index, speaker, text: line.start + prefix.len, end: line.end });
+            return;
+        };
+        let process = &rest[q.proc.0 as usize..q.proc.1 as usize];
+        let speaker = self.speaker(text, &prefix, process, index);
+        let head = Head { speaker, prefix: prefix.len, body: prefix.len + q.body, dev: q.dev };
+        if q.warn {
+            let nccl = Some((q.level, q.dev, line.start + head.body));
+            let text = line.start + prefix.len;
+            let hit = Hit { line: index, speaker, text, nccl, opening: None, torn: true, counted: false };
+            self.out.hits.push(hit);
+            return;
+        }
+        if q.level == Level::Info {
+            self.scratch.heads.put(text, head);
+        }
+        self.info(index, line, text, head, q.level);
+    }
+
+    /// A line behind an NCCL header that is no WARN.
+    #[inline]
+    fn info(&mut self, index: u32, line: Line, text: &[u8], head: Head, level: Level) {
+        let body = &text[head.body as usize..];
+        let opening = (self.opening)(body);
+        let bulk = opening.is_some_and(|o| o.bulk);
+        let counted = match opening {
+            Some(o) if o.bulk => !self.count_bulk(o.message, head.speaker, index),
+            _ => false,
+        };
+        // Its own text is known by its opening; anchors matter for what others wrote into it.
+        let torn = (bulk || opening.is_none()) && self.torn(body, text);
+        let looked_at = self.anchors.is_none() || torn || opening.is_some() && !counted;
+        if !looked_at {
+            return;
+        }
+        self.out.hits.push(Hit {
+            line: index,
+            speaker: head.speaker,
+            text: line.start + head.prefix,
+            nccl: Some((level, head.dev, line.start + head.body)),
+            opening,
+            torn: torn || !bulk || self.anchors.is_none(),
+            counted,
+        });
+    }
+
+    /// Whether another writer's message begins in a text, and the line holds an anchor.
+    #[inline]
+    fn torn(&mut self, body: &[u8], line: &[u8]) -> bool {
+        let Some(search) = self.anchors else { return false };
+        let view = self.view;
+        let slurm = *self.slurm.get_or_insert_with(|| anchors::slurm(&view.bytes));
+        if !may_be_torn(body) && !(slurm && memchr::memmem::find(body, b": error: ").is_some()) {
+            return false;
+        }
+        search.find(line, &mut self.scratch.found);
+        !self.scratch.found.is_empty()
+    }
+
+    /// A line without an NCCL header: searched together with those that follow it.
+    #[inline]
+    fn plain(&mut self, plain: Plain) {
+        let run = &mut self.scratch.run;
+        if run.last().is_some_and(|l| l.line + 1 != plain.line) || run.len() >= RUN {
+            self.search();
+        }
+        self.scratch.run.push(plain);
+    }
+
+    /// Searches the lines that wait for it.
+    fn search(&mut self) {
+        let view = self.view;
+        let Scratch { run, found, .. } = &mut *self.scratch;
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { return };
+        let from = view.line(first.line as usize).start;
+        if let Some(anchors) = self.anchors {
+            anchors.find(&view.bytes[from as usize..last.end as usize], found);
+        }
+        let mut found = found.iter().map(|at| from + at).peekable();
+        for p in run.drain(..) {
+            let mut hit = self.anchors.is_none();
+            while found.next_if(|&at| at < p.end).is_some() {
                 hit = true;
-            } else {
-                opening = (self.opening)(body);
-                hit = hit || opening.is_some_and(|o| !o.1);
             }
-        }
-        let speaker = self.speaker(text, &prefix, process, index as u32);
-        if let Some((message, true)) = opening {
-            let first = self.count_bulk(message, speaker, index as u32);
-            if !first {
-                return;
+            if hit {
+                self.out.hits.push(Hit {
+                    line: p.line,
+                    speaker: p.speaker,
+                    text: p.text,
+                    nccl: None,
+                    opening: None,
+                    torn: true,
+                    counted: false,
+                });
             }
-            hit = true;
-        }
-        if hit {
-            self.out.hits.push(Hit {
-                line: index as u32,
-                speaker,
-                text: line.start + prefix.len,
-                nccl,
-                opening: opening.map(|o| o.0),
-            });
         }
     }
 
     /// Counts a bulk line; true for the first of its speaker in this block.
     fn count_bulk(&mut self, message: u16, speaker: u32, line: u32) -> bool {
-        if let Some(&at) = self.bulk.get(&(message, speaker)) {
-            let bulk = &mut self.out.bulk[at];
+        let at = speaker as usize;
+        if at >= self.bulk.len() {
+            self.bulk.resize_with(at + 1, Vec::new);
+        }
+        if let Some((_, at)) = self.bulk[at].iter().find(|b| b.0 == message) {
+            let bulk = &mut self.out.bulk[*at as usize];
             bulk.count += 1;
             bulk.last = line;
             return false;
         }
-        self.bulk.insert((message, speaker), self.out.bulk.len());
+        self.bulk[at].push((message, self.out.bulk.len() as u32));
         self.out.bulk.push(Bulk { message, speaker, count: 1, last: line });
         true
     }
@@ -327,11 +346,32 @@ impl Reader<'_, '_> {
             _ => self.known(key, text, prefix, process, line),
         };
         self.last = Some((key, speaker));
+        self.spoke(speaker, line);
+        speaker
+    }
+
+    /// The speaker of a line with no mark, or with no other than a rank.
+    #[inline]
+    fn marked(&mut self, text: &[u8], rank: Option<u32>, len: u32, line: u32) -> u32 {
+        let key = rank.map_or(0, |r| r + 1);
+        let place = key as usize % self.ranks.len();
+        if let Some((known, speaker)) = self.ranks[place]
+            && known == key
+        {
+            self.spoke(speaker, line);
+            return speaker;
+        }
+        let speaker = self.speaker(text, &Prefix { rank, len, ..Prefix::default() }, &[], line);
+        self.ranks[place] = Some((key, speaker));
+        speaker
+    }
+
+    #[inline]
+    fn spoke(&mut self, speaker: u32, line: u32) {
         let spoke = &mut self.out.speakers[speaker as usize];
         let at = (spoke.count % 4) as usize;
         spoke.last[at] = line;
         spoke.count += 1;
-        speaker
     }
 
     fn known(&mut self, key: u64, text: &[u8], prefix: &Prefix, process: &[u8], line: u32) -> u32 {
@@ -347,6 +387,7 @@ impl Reader<'_, '_> {
     }
 
     fn finish(mut self) -> Scanned {
+        self.search();
         for spoke in &mut self.out.speakers {
             if spoke.count >= 4 {
                 spoke.last.rotate_left((spoke.count % 4) as usize);
@@ -354,6 +395,52 @@ impl Reader<'_, '_> {
         }
         self.out
     }
+}
+
+/// The rank in front and the length of the mark, of a line that has no other mark and no NCCL header for
+/// sure, told by its first word: the most frequent lines of a training.
+#[inline]
+fn plainly_marked(text: &[u8]) -> Option<(Option<u32>, u32)> {
+    let (rank, len) = match text.strip_prefix(b"[rank") {
+        None => (None, 0),
+        Some(rest) => {
+            let figures = rest.iter().take(7).take_while(|b| b.is_ascii_digit()).count();
+            let rank = rest[..figures].iter().fold(0, |n, b| n * 10 + u32::from(b - b'0'));
+            if figures == 0 || figures == 7 || !rest[figures..].starts_with(b"]: ") {
+                return None;
+            }
+            (Some(rank), figures + 8)
+        }
+    };
+    let rest = &text[len..];
+    let word = rest.iter().take(32).take_while(|b| b.is_ascii_alphabetic()).count();
+    let next = |n: usize| rest.get(word + n).copied().unwrap_or(0);
+    let plain = match next(0) {
+        // A month begins a time.
+        b' ' => word > 0 && word != 3,
+        // A host is named by figures, or by its name standing there twice.
+        b':' => word > 0 && (next(1) == b' ' && next(2) != rest[0] || next(1).is_ascii_alphabetic()),
+        _ => false,
+    };
+    plain.then_some((rank, len as u32))
+}
+
+/// Whether a message of another may begin in an NCCL text: cheap, and no rarer than `mid_starts` finds one
+/// (but for Slurm's).
+#[inline]
+fn may_be_torn(body: &[u8]) -> bool {
+    memchr::memchr_iter(b'[', body).any(|at| match body.get(at + 1) {
+        Some(b'r') => body[at..].starts_with(b"[rank"),
+        Some(b'E' | b'W' | b'I' | b'F') => true,
+        // `HOST:PID:TID [3] `
+        Some(b'0'..=b'9' | b'-') => {
+            at >= 6 && body[at - 1] == b' ' && {
+                let figures = body[..at - 1].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+                figures > 0 && at >= figures + 2 && body[at - 2 - figures] == b':'
+            }
+        }
+        _ => false,
+    })
 }
 
 /// A number that is the same for the same speaker.

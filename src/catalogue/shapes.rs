@@ -1,0 +1,195 @@
+//! Texts that differ in figures only are the same message, wherever no
+//! wording asks for a certain figure: what was verified once is known for all
+//! of that shape. The figures keep their number in the shape, so the fields
+//! of such texts stand at the same places too.
+
+use super::compile::{Asked, Catalogue, Form};
+use super::{FieldId, MessageId};
+use regex_syntax::hir::{Class, Hir, HirKind};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Shapes that are remembered at a time.
+const MOST: usize = 8192;
+/// Longer texts have no shape.
+const LONGEST: usize = 2048;
+
+/// A message that a text of a shape is.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) message: MessageId,
+    pub(super) form: u8,
+    pub(super) fields: Vec<(FieldId, (u32, u32))>,
+    /// The first field of type rank.
+    pub(super) rank: Option<(u32, u32)>,
+}
+
+/// Shapes seen by one reader, kept from block to block.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    known: FxHashMap<u64, Option<Arc<[Told]>>>,
+    asked: u32,
+    missed: u32,
+    /// Texts that are not asked for, after too many that were new.
+    rest: u32,
+}
+
+impl Shapes {
+    /// What a text behind an NCCL header is; `None` where it must be looked at by itself. Texts of
+    /// different doors are no alike.
+    /// `tell` says it for the first text of a shape.
+    pub(super) fn get(
+        &mut self,
+        door: u32,
+        text: &[u8],
+        tell: impl FnOnce() -> Option<Vec<Told>>,
+    ) -> Option<Arc<[Told]>> {
+        if self.rest > 0 || text.len() > LONGEST {
+            self.rest = self.rest.saturating_sub(1);
+            return None;
+        }
+        self.asked += 1;
+        if self.asked == 4096 {
+            if self.missed > 3072 {
+                self.rest = 1 << 16;
+            }
+            (self.asked, self.missed) = (0, 0);
+        }
+        let key = shape(text) ^ u64::from(door).wrapping_mul(0x2545_F491_4F6C_DD1D);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        self.missed += 1;
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        let told: Option<Arc<[Told]>> = tell().map(Into::into);
+        self.known.insert(key, told.clone());
+        told
+    }
+}
+
+/// A number for a text in which all figures are alike.
+fn shape(text: &[u8]) -> u64 {
+    const K: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut h = text.len() as u64;
+    let mut add = |word: [u8; 8]| {
+        h = (h.rotate_left(29) ^ alike(u64::from_le_bytes(word))).wrapping_mul(K);
+        h ^= h >> 32;
+    };
+    let (words, rest) = text.as_chunks::<8>();
+    for word in words {
+        add(*word);
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    add(last);
+    h
+}
+
+/// All bytes that are figures become `0`.
+fn alike(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let t = word ^ (ONES * 0x30);
+    let high = (t | ((t & (ONES * 0x0f)) + ONES * 6)) & (ONES * 0xf0);
+    let others = ((high >> 4) + ONES * 0x0f) >> 4 & ONES;
+    let figures = (others ^ ONES) * 0xff;
+    (word & !figures) | (ONES * 0x30 & figures)
+}
+
+fn collapsed(text: &[u8]) -> Vec<u8> {
+    text.iter().map(|b| if b.is_ascii_digit() { b'0' } else { *b }).collect()
+}
+
+/// Whether an expression takes all figures for the same.
+pub(super) fn takes_all_figures(pattern: &str) -> bool {
+    let parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern);
+    parser.is_ok_and(|hir| figures_alike(&hir))
+}
+
+fn figures_alike(hir: &Hir) -> bool {
+    let ten = |n: usize| n == 0 || n == 10;
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Literal(l) => !l.0.iter().any(u8::is_ascii_digit),
+        HirKind::Class(Class::Bytes(c)) => {
+            ten((b'0'..=b'9').filter(|b| c.iter().any(|r| (r.start()..=r.end()).contains(b))).count())
+        }
+        HirKind::Class(Class::Unicode(c)) => {
+            ten(('0'..='9').filter(|b| c.iter().any(|r| (r.start()..=r.end()).contains(b))).count())
+        }
+        HirKind::Repetition(r) => figures_alike(&r.sub),
+        HirKind::Capture(c) => figures_alike(&c.sub),
+        HirKind::Concat(all) | HirKind::Alternation(all) => all.iter().all(figures_alike),
+    }
+}
+
+/// Fixed texts with figures in them, all figures made alike.
+#[derive(Debug, Default)]
+pub(super) struct Figured {
+    inside: Option<aho_corasick::AhoCorasick>,
+}
+
+impl Figured {
+    pub(super) fn new(forms: &[Form]) -> Self {
+        let with = forms.iter().filter(|f| f.has.iter().any(u8::is_ascii_digit)).map(|f| collapsed(&f.has));
+        Self { inside: aho_corasick::AhoCorasick::new(with).ok() }
+    }
+
+    /// Whether the text could hold one of them with other figures.
+    fn may_stand_in(&self, text: &[u8]) -> bool {
+        let text = collapsed(text);
+        self.inside.as_ref().is_none_or(|a| a.is_match(&text))
+    }
+}
+
+impl Catalogue {
+    /// What every text of this one's shape is; `None` where that depends on figures or on other lines.
+    pub(super) fn tell(&self, asked: Asked, text: &[u8]) -> Option<Vec<Told>> {
+        // Which openings an INFO text has is known.
+        if asked != Asked::Info && self.figured().may_stand_in(text) {
+            return None;
+        }
+        let candidates = self.candidates(asked, text, false);
+        if !candidates.iter().all(|&f| self.forms[f].takes_all_figures() && self.forms[f].near.is_empty()) {
+            return None;
+        }
+        let found = self.verify(candidates, text, false);
+        found.iter().map(|f| self.told(f.index, text)).collect()
+    }
+
+    fn told(&self, index: usize, text: &[u8]) -> Option<Told> {
+        let form = &self.forms[index];
+        let fields = self.spans(index, text)?;
+        let types = &self.messages[usize::from(form.message)].types;
+        let rank = fields.iter().find(|f| types.get(&f.0) == Some(&crate::knowledge::FieldType::Rank));
+        Some(Told { message: form.message, form: form.nth, rank: rank.map(|f| f.1), fields })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_do_not_count_but_their_number_does() {
+        assert_eq!(
+            shape(b"Channel 07/0 : 3[3] -> 4[4] via P2P"),
+            shape(b"Channel 19/9 : 8[0] -> 0[1] via P7P")
+        );
+        assert_ne!(shape(b"rank 3 of 8"), shape(b"rank 13 of 8"));
+        assert_ne!(shape(b"rank 3 of 8"), shape(b"rank a of 8"));
+        for byte in 0..=255u8 {
+            let expected = if byte.is_ascii_digit() { b'0' } else { byte };
+            assert_eq!(alike(u64::from_le_bytes([byte; 8])), u64::from_le_bytes([expected; 8]), "{byte}");
+        }
+    }
+
+    #[test]
+    fn expressions_that_ask_for_a_figure_are_told() {
+        assert!(takes_all_figures(r"^comm (?<c>\S+) rank (?<r>\d+)(?: of [0-9a-f]{2,4})?"));
+        assert!(!takes_all_figures(r"status=12"));
+        assert!(!takes_all_figures(r"[0-7]+"));
+        assert!(!takes_all_figures("x{"));
+    }
+}
