@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Which log.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Mostly NCCL lines.
     Dense,
     /// Mostly lines of a training.
@@ -32,12 +32,12 @@ impl Random {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 32) * n >> 32
+        ((self.next() >> 32) * n) >> 32
     }
 }
 
 /// Writes a log of about `size` bytes.
-pub fn write(path: &Path, kind: Kind, size: u64, seed: u64) -> io::Result<()> {
+pub(crate) fn write(path: &Path, kind: Kind, size: u64, seed: u64) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut random = Random(seed);
     let (mut written, mut line, mut step) = (0u64, Vec::with_capacity(1024), 0u64);

@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 
 /// What one run took.
 #[derive(Clone, Copy, Default)]
-pub struct Took {
+pub(crate) struct Took {
     /// Seconds.
-    pub wall: f64,
+    pub(crate) wall: f64,
     /// Seconds.
-    pub cpu: f64,
+    pub(crate) cpu: f64,
     /// MiB; 0 where the system does not tell.
-    pub peak: f64,
+    pub(crate) peak: f64,
 }
 
 /// Runs the command once, with the file through a pipe where one is given.
-pub fn run(command: &mut Command, piped: Option<&Path>) -> io::Result<Took> {
+pub(crate) fn run(command: &mut Command, piped: Option<&Path>) -> io::Result<Took> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.stdin(if piped.is_some() { Stdio::piped() } else { Stdio::null() });
     let (before, start) = (cpu(), Instant::now());

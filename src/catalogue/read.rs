@@ -486,9 +486,7 @@ impl<'r, 'b> Reader<'r, 'b> {
                 if own {
                     break;
                 }
-            } else if said.starts_with("Traceback (most") {
-                break;
-            } else if !exceptions::inside(&said) && frames > 0 {
+            } else if said.starts_with("Traceback (most") || (!exceptions::inside(&said) && frames > 0) {
                 break;
             } else if said.starts_with("During handling of") || said.starts_with("The above exception was") {
                 chained = true;

@@ -94,7 +94,7 @@ fn alike(word: u64) -> u64 {
     let high = (t | ((t & (ONES * 0x0f)) + ONES * 6)) & (ONES * 0xf0);
     let others = ((high >> 4) + ONES * 0x0f) >> 4 & ONES;
     let figures = (others ^ ONES) * 0xff;
-    (word & !figures) | (ONES * 0x30 & figures)
+    (word & !figures) | ((ONES * 0x30) & figures)
 }
 
 fn collapsed(text: &[u8]) -> Vec<u8> {

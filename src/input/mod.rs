@@ -1,4 +1,4 @@
-//! Bytes in, blocks out: what the user named becomes units ([`discover`]), a
+//! Bytes in, blocks out: what the user named becomes units ([`discover()`]), a
 //! unit becomes sources (a file, or each member of an archive), a source
 //! becomes blocks cut at line ends, or one whole small document. The room
 //! knows nothing of what the bytes mean.

@@ -276,7 +276,7 @@ impl Reader<'_, '_> {
         let Some(search) = self.anchors else { return false };
         let view = self.view;
         let slurm = *self.slurm.get_or_insert_with(|| anchors::slurm(&view.bytes));
-        if !may_be_torn(body) && !(slurm && memchr::memmem::find(body, b": error: ").is_some()) {
+        if !(may_be_torn(body) || slurm && memchr::memmem::find(body, b": error: ").is_some()) {
             return false;
         }
         search.find(line, &mut self.scratch.found);

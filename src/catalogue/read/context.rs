@@ -44,7 +44,7 @@ fn voice_of_who(who: &Who) -> u64 {
     voice([who.rank, who.label, who.local, who.pid], who.host.as_deref().map(str::as_bytes))
 }
 
-/// Whether a text holds anything that [`Reader::back`] is asked for.
+/// Whether a text holds anything that [`Reader::before`] is asked for.
 fn holds_traces(bytes: &[u8]) -> bool {
     static SEARCH: OnceLock<Option<packed::Searcher>> = OnceLock::new();
     const PARTS: [&str; 6] =
