@@ -117,11 +117,9 @@ fn spoken(out: &mut Vec<u8>, rank: u64, kind: u64, random: &mut Random, step: u6
                 1024u64 << (kind % 8)
             )
         }
-        12 | 13 => writeln!(
-            out,
-            "Channel {channel:02}/0 : {rank}[{dev}] -> {next}[{}] via P2P/CUMEM/read",
-            next % 8
-        ),
+        12 | 13 => {
+            writeln!(out, "Channel {channel:02}/0 : {rank}[{dev}] -> {next}[{}] via P2P/CUMEM/read", next % 8)
+        }
         14 => writeln!(
             out,
             "Channel {channel:02}/0 : {rank}[{dev}] -> {next}[{}] [send] via NET/IB/{}/GDRDMA",
@@ -135,13 +133,19 @@ fn spoken(out: &mut Vec<u8>, rank: u64, kind: u64, random: &mut Random, step: u6
             }
             writeln!(out)
         }
-        16 => writeln!(out, "Channel {channel:02}/32 :    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15"),
+        16 => writeln!(
+            out,
+            "Channel {channel:02}/32 :    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15"
+        ),
         17 => writeln!(out, "Connected all rings"),
         18 => writeln!(
             out,
             "threadThresholds 8/8/64 | 512/8/64 | 512 | 512; {channel} coll channels, 0 collnet channels, 0 nvls channels, {channel} p2p channels, 2 p2p channels per peer"
         ),
-        _ => writeln!(out, "comm 0x55d0c0de{rank:04x} rank {rank} nRanks {RANKS} nNodes 8 localRanks 8 localRank {dev} MNNVL 0"),
+        _ => writeln!(
+            out,
+            "comm 0x55d0c0de{rank:04x} rank {rank} nRanks {RANKS} nNodes 8 localRanks 8 localRank {dev} MNNVL 0"
+        ),
     }
 }
 
@@ -161,11 +165,30 @@ fn training(out: &mut Vec<u8>, rank: u64, random: &mut Random, step: u64) -> io:
             step % 60,
             a % 1000
         ),
-        3 => writeln!(out, "[rank{rank}]: step {step} loss 2.{a} grad_norm 0.{b} lr 3.0e-04 tokens/s 2{a} mfu 41.{b}"),
-        4 => writeln!(out, "Training:  {:2}%|####      | {step}/500000 [1:02:03<10:20:30,  {b}.1s/it, loss=2.{a}]", step % 100),
-        5 => writeln!(out, "INFO:trainer.data:prefetched shard {a} of epoch 0, queue depth {b}, bytes read {a}{b}"),
-        6 => writeln!(out, "[default{}]:  validation loss at iteration {step} | lm loss value: 2.{a} | lm loss PPL: 9.{b}", rank % 8),
-        _ => writeln!(out, "{rank}: 2026-03-02 10:{:02}:{:02} INFO checkpoint: shard {rank} written in {a} ms ({b} MiB)", step / 60 % 60, step % 60),
+        3 => writeln!(
+            out,
+            "[rank{rank}]: step {step} loss 2.{a} grad_norm 0.{b} lr 3.0e-04 tokens/s 2{a} mfu 41.{b}"
+        ),
+        4 => writeln!(
+            out,
+            "Training:  {:2}%|####      | {step}/500000 [1:02:03<10:20:30,  {b}.1s/it, loss=2.{a}]",
+            step % 100
+        ),
+        5 => writeln!(
+            out,
+            "INFO:trainer.data:prefetched shard {a} of epoch 0, queue depth {b}, bytes read {a}{b}"
+        ),
+        6 => writeln!(
+            out,
+            "[default{}]:  validation loss at iteration {step} | lm loss value: 2.{a} | lm loss PPL: 9.{b}",
+            rank % 8
+        ),
+        _ => writeln!(
+            out,
+            "{rank}: 2026-03-02 10:{:02}:{:02} INFO checkpoint: shard {rank} written in {a} ms ({b} MiB)",
+            step / 60 % 60,
+            step % 60
+        ),
     }
 }
 
@@ -181,14 +204,28 @@ fn serious(out: &mut Vec<u8>, rank: u64, kind: u64) -> io::Result<()> {
             "{host} transport/net_ib.cc:1712 NCCL WARN NET/IB : Got completion from peer 10.20.0.{}<40123> with status=12 opcode=0 len=0 vendor err 129 (Send)",
             node + 1
         ),
-        1 => writeln!(out, "{host} misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer gpu-a0{node}<51234>"),
+        1 => writeln!(
+            out,
+            "{host} misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer gpu-a0{node}<51234>"
+        ),
         2 => writeln!(out, "{host} NCCL INFO transport/net.cc:1298 -> 6"),
         3 => writeln!(out, "{host} include/alloc.h:188 NCCL WARN Cuda failure 2 'out of memory'"),
-        4 => writeln!(out, "[rank{rank}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU {dev} has a total capacity of 79.15 GiB of which 1.12 GiB is free."),
-        5 => writeln!(out, "[rank{rank}]: RuntimeError: CUDA error: an illegal memory access was encountered"),
+        4 => writeln!(
+            out,
+            "[rank{rank}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU {dev} has a total capacity of 79.15 GiB of which 1.12 GiB is free."
+        ),
+        5 => {
+            writeln!(out, "[rank{rank}]: RuntimeError: CUDA error: an illegal memory access was encountered")
+        }
         6 => writeln!(out, "srun: error: gpu-a{node:02}: task {rank}: Exited with exit code 1"),
-        7 => writeln!(out, "slurmstepd: error: *** STEP 4711.0 ON gpu-a00 CANCELLED AT 2026-03-02T10:31:00 DUE TO TIME LIMIT ***"),
-        8 => writeln!(out, "{glog}:1896] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error"),
+        7 => writeln!(
+            out,
+            "slurmstepd: error: *** STEP 4711.0 ON gpu-a00 CANCELLED AT 2026-03-02T10:31:00 DUE TO TIME LIMIT ***"
+        ),
+        8 => writeln!(
+            out,
+            "{glog}:1896] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error"
+        ),
         _ => writeln!(
             out,
             "{glog}:632] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4711, OpType=ALLREDUCE, NumelIn=8388608, NumelOut=8388608, Timeout(ms)=600000) ran for 600042 milliseconds before timing out."

@@ -123,7 +123,8 @@ impl Bench {
             ours.push(measure::run(&mut own, file)?);
         }
         // The ratio of each round first: what else the machine does changes from round to round.
-        let ratio = |f: fn(&Took) -> f64| median(ours.iter().zip(&theirs).map(|(o, t)| f(o) / f(t)).collect());
+        let ratio =
+            |f: fn(&Took) -> f64| median(ours.iter().zip(&theirs).map(|(o, t)| f(o) / f(t)).collect());
         let (wall, cpu) = (ratio(|t| t.wall), ratio(|t| t.cpu));
         let (o, t) = (medians(&ours), medians(&theirs));
         println!(

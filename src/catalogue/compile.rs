@@ -3,8 +3,8 @@
 
 use super::{printf, shapes};
 use crate::base::ReleaseRange;
-use crate::text::Opened;
 use crate::knowledge::{Door, FieldType, Kind, Knowledge, Level, Message, Role, Strength};
+use crate::text::Opened;
 use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;

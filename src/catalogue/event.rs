@@ -96,6 +96,11 @@ pub struct Last {
 }
 
 impl Last {
+    /// Room for so much text.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.text.reserve_exact(bytes);
+    }
+
     /// Adds a line behind the others; nothing behind four.
     pub(crate) fn push(&mut self, line: u64, text: &[u8]) {
         if let Some(place) = self.lines.get_mut(usize::from(self.count)) {

@@ -19,7 +19,6 @@ pub(crate) use openings::Openings;
 pub(crate) use read::{Reading, read, time_of};
 pub(crate) use settled::{EACH, Settled, speaker_key};
 
-
 /// Bytes as text, whatever they are.
 pub(crate) fn boxed(bytes: &[u8]) -> Box<str> {
     match std::str::from_utf8(bytes) {

@@ -8,18 +8,18 @@ mod fold;
 mod quote;
 
 use super::compile::{Asked, Catalogue, Found};
-use super::event::{BulkCount, Event, Last, Said, Spoken, Via, Yield};
+use super::event::{BulkCount, Event, Last, Spoken, Via, Yield};
 use super::exceptions::{self, Frame};
 use super::settled::Settled;
 use super::shapes::{Shapes, Told};
 use super::{FieldId, MessageId, boxed, built_in};
 use crate::base::Stamp;
 use crate::knowledge::FieldType;
-use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, Spoke, View, Who};
+use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, View, Who};
 use context::Context;
 use fold::Folds;
-use quote::{cut, line_time, quote, squashed};
 pub(crate) use quote::time_of;
+use quote::{cut, line_time, quote, said, spoke, squashed};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Longest quoted text.
@@ -340,8 +340,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         let mut found = self.catalogue.find(asked, text, self.full);
         if found.is_empty() && warn {
             if let Some(id) = self.ids.unknown_warn {
-                let fields =
-                    vec![(self.ids.text, boxed(&text[..text.len().min(300)]))];
+                let fields = vec![(self.ids.text, boxed(&text[..text.len().min(300)]))];
                 found.push(Found { message: id, form: 0, at: (0, 0), fields, index: 0 });
             }
         }
@@ -575,36 +574,9 @@ impl<'r, 'b> Reader<'r, 'b> {
             events,
             more,
             ends: self.view.ends,
-            tail: piece.buffer[piece.core.clone()].last().is_some_and(|&b| b != b'\n'),
+            tail: piece.buffer[..piece.core].last().is_some_and(|&b| b != b'\n'),
         }
     }
-
-}
-
-/// What a speaker said, with his first line where it is not kept yet.
-fn spoke(view: &View<'_>, settled: &Settled, s: Spoke) -> Spoken {
-    let (known, over) = fold::knows(settled, &s.who);
-    let mut last = Last::default();
-    // Those that are no more told apart are only counted.
-    if known || !over {
-        for &line in &s.last[..s.count.min(4) as usize] {
-            let l = view.line(line as usize);
-            last.push(i64::from(l.no) as u64, kept(view.text(&l)));
-        }
-    }
-    let first = (!known && !over).then(|| said(view, s.first));
-    Spoken { who: s.who, count: s.count, first, last }
-}
-
-/// As much of a line as is kept of a speaker.
-fn kept(line: &[u8]) -> &[u8] {
-    &line[..line.len().min(400)]
-}
-
-/// A line as it is kept; its time is read when it is known to stay.
-fn said(view: &View<'_>, index: u32) -> Said {
-    let line = view.line(index as usize);
-    Said { line: i64::from(line.no) as u64, text: boxed(kept(view.text(&line))), time: None }
 }
 
 fn is_warn(level: Level) -> bool {

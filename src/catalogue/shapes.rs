@@ -173,7 +173,10 @@ mod tests {
 
     #[test]
     fn figures_do_not_count_but_their_number_does() {
-        assert_eq!(shape(b"Channel 07/0 : 3[3] -> 4[4] via P2P"), shape(b"Channel 19/9 : 8[0] -> 0[1] via P7P"));
+        assert_eq!(
+            shape(b"Channel 07/0 : 3[3] -> 4[4] via P2P"),
+            shape(b"Channel 19/9 : 8[0] -> 0[1] via P7P")
+        );
         assert_ne!(shape(b"rank 3 of 8"), shape(b"rank 13 of 8"));
         assert_ne!(shape(b"rank 3 of 8"), shape(b"rank a of 8"));
         for byte in 0..=255u8 {

@@ -3,8 +3,9 @@
 //! them, and what comes back is merged in the order of each source. A block is
 //! read the same way whatever its size and whoever reads it, so the result
 //! does not depend on threads, block size or order of arguments. Each block
-//! travels in one of a fixed number of buffers, which is free again when what
-//! it held is merged: that caps what is in flight, however many cores read.
+//! travels with one of a fixed number of permits, which is free again when
+//! what the block gave is merged: that caps what is in flight, however many
+//! cores read.
 
 use super::Options;
 use crate::catalogue::{self, Catalogue, Reading, Settled, Yield};
@@ -35,8 +36,10 @@ type At = (usize, usize);
 
 enum Task {
     Block {
+        before: Vec<u8>,
+        /// The block and what follows it.
         buffer: Vec<u8>,
-        core: std::ops::Range<usize>,
+        core: usize,
         full: bool,
         mid_line: bool,
         facts: Arc<ShapeFacts>,
@@ -52,8 +55,8 @@ enum Done {
         name: String,
         settled: Arc<Settled>,
     },
-    /// What a block gave, and its buffer, where it is one of those in flight.
-    Read(Yield, Option<Vec<u8>>),
+    /// What a block gave, and whether it had a permit.
+    Read(Yield, bool),
     Document(Box<(dump::Dump, Vec<String>)>),
     End {
         bytes: u64,
@@ -68,7 +71,7 @@ type Job = (At, Arc<Settled>, Task);
 struct Ways {
     tasks: Sender<Job>,
     done: Sender<(At, Done)>,
-    buffers: Receiver<Vec<u8>>,
+    permits: Receiver<()>,
 }
 
 struct Forms;
@@ -101,17 +104,17 @@ pub(super) fn read(catalogue: &Catalogue, scanner: &Scanner, given: &[Given], op
     let in_flight = (workers + 4).min(IN_FLIGHT / options.block.max(4096)).max(2);
     let (tasks_in, tasks) = bounded::<Job>(in_flight);
     let (done_in, done) = bounded::<(At, Done)>(in_flight);
-    let (buffers_in, buffers) = bounded::<Vec<u8>>(in_flight);
+    let (permits_in, permits) = bounded::<()>(in_flight);
     for _ in 0..in_flight {
-        let _ = buffers_in.send(Vec::new());
+        let _ = permits_in.send(());
     }
-    let ways = Ways { tasks: tasks_in, done: done_in.clone(), buffers };
+    let ways = Ways { tasks: tasks_in, done: done_in.clone(), permits };
     let next = AtomicUsize::new(0);
     let mut merged = BTreeMap::new();
     std::thread::scope(|scope| {
         for _ in 0..readers {
             let ways =
-                Ways { tasks: ways.tasks.clone(), done: ways.done.clone(), buffers: ways.buffers.clone() };
+                Ways { tasks: ways.tasks.clone(), done: ways.done.clone(), permits: ways.permits.clone() };
             let (next, units) = (&next, &units);
             scope.spawn(move || {
                 loop {
@@ -126,7 +129,7 @@ pub(super) fn read(catalogue: &Catalogue, scanner: &Scanner, given: &[Given], op
             scope.spawn(move || work(catalogue, scanner, &tasks, &done_in));
         }
         drop((ways, tasks, done_in));
-        merged = merge(catalogue, units.len(), &done, &buffers_in);
+        merged = merge(catalogue, units.len(), &done, &permits_in);
     });
     let mut sources: Vec<SourceRead> = merged.into_values().collect();
     sources.sort_by(|a, b| a.name.cmp(&b.name));
@@ -137,10 +140,9 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &
     let mut reading = Reading::new(catalogue, scanner);
     for (at, settled, task) in tasks {
         let out = match task {
-            Task::Block { buffer, core, full, mid_line, facts } => {
-                let piece = Piece { buffer: &buffer, core, full, mid_line };
-                let read = catalogue::read(&mut reading, &facts, &piece, &settled);
-                Done::Read(read, Some(buffer))
+            Task::Block { before, buffer, core, full, mid_line, facts } => {
+                let piece = Piece { before: &before, buffer: &buffer, core, full, mid_line };
+                Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), true)
             }
             Task::Whole { bytes, name } => match dump::read(&bytes, &name) {
                 Some((dump, damage)) => {
@@ -149,12 +151,13 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &
                 None => {
                     let facts = text::facts(&bytes[..bytes.len().min(EDGE)]);
                     let piece = Piece {
+                        before: &[],
                         buffer: &bytes,
-                        core: 0..bytes.len(),
+                        core: bytes.len(),
                         full: bytes.len() < 4 << 20,
                         mid_line: false,
                     };
-                    Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), None)
+                    Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), false)
                 }
             },
         };
@@ -177,7 +180,7 @@ fn merge(
     catalogue: &Catalogue,
     units: usize,
     done: &Receiver<(At, Done)>,
-    buffers: &Sender<Vec<u8>>,
+    permits: &Sender<()>,
 ) -> BTreeMap<(usize, usize), SourceRead> {
     let mut waiting: BTreeMap<At, Done> = BTreeMap::new();
     let mut open: BTreeMap<usize, Open> = BTreeMap::new();
@@ -197,10 +200,10 @@ fn merge(
                 Done::Begin { name, settled } => {
                     o.state.get_or_insert_default().begin(name, settled);
                 }
-                Done::Read(y, buffer) => {
+                Done::Read(y, permit) => {
                     o.state.get_or_insert_default().take(catalogue, y, &mut o.budget);
-                    if let Some(buffer) = buffer {
-                        let _ = buffers.try_send(buffer);
+                    if permit {
+                        let _ = permits.try_send(());
                     }
                 }
                 Done::Document(d) => o.state.get_or_insert_default().document(d.0, d.1),
@@ -243,14 +246,14 @@ fn read_unit(unit: usize, u: &input::Unit, options: &Options, ways: &Ways) {
                 alive &= ways.done.send((step(&mut at), begin)).is_ok();
             }
             Item::Block { bytes, mid_line } => {
-                window.push(bytes, mid_line, &mut |cut| alive &= ways.send(&mut at, &settled, cut));
+                window.push(bytes, mid_line, &mut |task| alive &= ways.send(&mut at, &settled, task));
             }
             Item::Whole { bytes } => {
                 let task = Task::Whole { bytes, name: name.clone() };
                 alive &= ways.tasks.send((step(&mut at), Arc::clone(&settled), task)).is_ok();
             }
             Item::End { bytes, problems } => {
-                window.flush(&mut |cut| alive &= ways.send(&mut at, &settled, cut));
+                window.flush(&mut |task| alive &= ways.send(&mut at, &settled, task));
                 alive &= ways.done.send((step(&mut at), Done::End { bytes, problems })).is_ok();
             }
         }
@@ -260,19 +263,9 @@ fn read_unit(unit: usize, u: &input::Unit, options: &Options, ways: &Ways) {
 }
 
 impl Ways {
-    /// Hands on a block, in a buffer of its own as soon as one is free.
-    fn send(&self, at: &mut At, settled: &Arc<Settled>, cut: Cut<'_>) -> bool {
-        let Ok(mut buffer) = self.buffers.recv() else { return false };
-        let core = cut.assemble(&mut buffer);
-        let task = Task::Block {
-            buffer,
-            core,
-            full: cut.full,
-            mid_line: cut.mid_line,
-            facts: Arc::clone(cut.facts),
-        };
-        *cut.before = kept_of(cut.before, cut.block);
-        self.tasks.send((step(at), Arc::clone(settled), task)).is_ok()
+    /// Hands on a block as soon as one more may be in flight.
+    fn send(&self, at: &mut At, settled: &Arc<Settled>, task: Task) -> bool {
+        self.permits.recv().is_ok() && self.tasks.send((step(at), Arc::clone(settled), task)).is_ok()
     }
 }
 
@@ -298,38 +291,6 @@ fn kept_of(before: &[u8], block: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// A block, with what stands around it.
-struct Cut<'w> {
-    before: &'w mut Vec<u8>,
-    block: &'w [u8],
-    /// The rest of the piece that it was cut from.
-    rest: &'w [u8],
-    after: &'w VecDeque<(Vec<u8>, bool)>,
-    full: bool,
-    mid_line: bool,
-    facts: &'w Arc<ShapeFacts>,
-}
-
-impl Cut<'_> {
-    /// Writes all of it into the buffer; where the block stands in it.
-    fn assemble(&self, buffer: &mut Vec<u8>) -> std::ops::Range<usize> {
-        buffer.clear();
-        buffer.reserve(self.before.len() + self.block.len() + AFTER);
-        buffer.extend_from_slice(self.before);
-        buffer.extend_from_slice(self.block);
-        let mut room = AFTER;
-        for part in std::iter::once(self.rest).chain(self.after.iter().map(|b| b.0.as_slice())) {
-            let part = &part[..part.len().min(room)];
-            buffer.extend_from_slice(part);
-            room -= part.len();
-            if room == 0 {
-                break;
-            }
-        }
-        self.before.len()..self.before.len() + self.block.len()
-    }
-}
-
 /// Blocks of one source that wait for what follows them.
 #[derive(Default)]
 struct Window {
@@ -343,7 +304,7 @@ struct Window {
 }
 
 impl Window {
-    fn push(&mut self, bytes: Vec<u8>, mid_line: bool, send: &mut dyn FnMut(Cut<'_>)) {
+    fn push(&mut self, bytes: Vec<u8>, mid_line: bool, send: &mut dyn FnMut(Task)) {
         if self.facts.is_none() {
             self.facts = Some(Arc::new(text::facts(&bytes)));
         }
@@ -352,13 +313,13 @@ impl Window {
         while self.blocks.front().is_some_and(|b| self.pending - b.0.len() >= EDGE) {
             let Some((block, mid_line)) = self.blocks.pop_front() else { return };
             self.pending -= block.len();
-            let full = !self.begun;
-            self.cut(&block, &[], full, mid_line, send);
+            let core = block.len();
+            send(self.task(block, core, !self.begun, mid_line));
         }
     }
 
     /// The end of the source: what is left, the last [`EDGE`] bytes of it line by line.
-    fn flush(&mut self, send: &mut dyn FnMut(Cut<'_>)) {
+    fn flush(&mut self, send: &mut dyn FnMut(Task)) {
         let Some(facts) = self.facts.clone() else { return };
         let edge = self.pending.saturating_sub(EDGE);
         let mut from = 0;
@@ -367,31 +328,34 @@ impl Window {
             // Where the edge lies inside a block, it is cut there so that the edge is the same for all block sizes.
             if from < edge && edge < end && self.begun {
                 let cut = text::cut(&facts, &block[..edge - from]).unwrap_or(0);
-                let (left, right) = block.split_at(cut);
+                let right = block[cut..].to_vec();
                 if cut > 0 {
-                    self.cut(left, right, false, mid_line, send);
+                    send(self.task(block, cut, false, mid_line));
                 }
-                self.cut(right, &[], true, mid_line && cut == 0, send);
+                let core = right.len();
+                send(self.task(right, core, true, mid_line && cut == 0));
             } else {
-                let full = !self.begun || from >= edge;
-                self.cut(&block, &[], full, mid_line, send);
+                let core = block.len();
+                send(self.task(block, core, !self.begun || from >= edge, mid_line));
             }
             from = end;
         }
         self.pending = 0;
     }
 
-    fn cut(
-        &mut self,
-        block: &[u8],
-        rest: &[u8],
-        full: bool,
-        mid_line: bool,
-        send: &mut dyn FnMut(Cut<'_>),
-    ) {
+    /// The first `core` bytes of `buffer` as a task, with what stands before and behind them.
+    fn task(&mut self, mut buffer: Vec<u8>, core: usize, full: bool, mid_line: bool) -> Task {
         self.begun = true;
-        let Some(facts) = &self.facts else { return };
-        let (before, after) = (&mut self.before, &self.blocks);
-        send(Cut { before, block, rest, after, full, mid_line, facts });
+        let next = kept_of(&self.before, &buffer[..core]);
+        let before = std::mem::replace(&mut self.before, next);
+        buffer.truncate(core + AFTER);
+        for (more, _) in &self.blocks {
+            let room = core + AFTER - buffer.len();
+            if room == 0 {
+                break;
+            }
+            buffer.extend_from_slice(&more[..more.len().min(room)]);
+        }
+        Task::Block { before, buffer, core, full, mid_line, facts: self.facts.clone().unwrap_or_default() }
     }
 }

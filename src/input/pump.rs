@@ -7,8 +7,8 @@ use super::feed::{Feed, problem_of};
 use super::source::Reader;
 use super::{Cutter, Item};
 
-/// Room in a buffer beyond its target, so that it is not grown for a few bytes.
-const SLACK: usize = 64;
+/// Room in a buffer beyond its target: whoever takes it may add what comes next without growing it.
+const SLACK: usize = (64 << 10) + 64;
 
 impl Reader<'_> {
     /// Hands out all of a text source; its begin has been emitted.

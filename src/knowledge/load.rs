@@ -201,7 +201,10 @@ impl Files {
 impl Files {
     /// Reads all of them.
     fn read(self, faults: &mut Vec<Fault>) -> Vec<(String, Read)> {
-        self.0.into_iter().filter_map(|(name, text)| Some((name.clone(), parse(&name, &text, faults)?))).collect()
+        self.0
+            .into_iter()
+            .filter_map(|(name, text)| Some((name.clone(), parse(&name, &text, faults)?)))
+            .collect()
     }
 }
 

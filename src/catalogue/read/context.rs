@@ -99,11 +99,11 @@ impl Reader<'_, '_> {
     /// Lines of the same speaker before a part, nearest first, without prefix.
     pub(super) fn before<'s>(&'s self, part: Part) -> impl Iterator<Item = String> + 's {
         let voice = self.voice(part);
-        let floor = self.view.line(part.line).start.saturating_sub(BACK.1 as u32);
+        let floor = self.view.position(part.line) - BACK.1 as i64;
         (0..part.line)
             .rev()
             .take(BACK.0)
-            .take_while(move |&i| self.view.line(i).start >= floor)
+            .take_while(move |&i| self.view.position(i) >= floor)
             .filter_map(move |i| self.said_by(i, voice))
     }
 
@@ -158,11 +158,8 @@ impl Reader<'_, '_> {
         let voice = self.voice(part);
         let from = part.line.saturating_sub(8);
         let to = (part.line + 9).min(self.view.count());
-        let around: Vec<String> = (from..part.line)
-            .rev()
-            .chain(part.line + 1..to)
-            .filter_map(|i| self.said_by(i, voice))
-            .collect();
+        let around: Vec<String> =
+            (from..part.line).rev().chain(part.line + 1..to).filter_map(|i| self.said_by(i, voice)).collect();
         for regex in patterns {
             let _ = around.iter().any(|t| self.catalogue.add_near(regex, t.as_bytes(), found));
         }

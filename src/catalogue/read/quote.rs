@@ -1,8 +1,11 @@
 //! Texts of lines as they are kept: quoted, cut, timed, and made alike.
 
+use super::super::event::{Last, Said, Spoken};
+use super::super::settled::Settled;
+use super::fold::knows;
 use super::{QUOTE, boxed};
 use crate::base::Stamp;
-use crate::text::{self, Line, View};
+use crate::text::{self, Line, Spoke, View};
 
 /// The time that a kept line gives.
 pub(crate) fn time_of(line: &str) -> Option<Stamp> {
@@ -78,4 +81,36 @@ pub(super) fn cut(text: &str, most: usize) -> String {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_string(),
     }
+}
+
+/// What a speaker said, with his first line where it is not kept yet.
+pub(super) fn spoke(view: &View<'_>, settled: &Settled, s: Spoke) -> Spoken {
+    let (known, over) = knows(settled, &s.who);
+    let mut last = Last::default();
+    // Those that are no more told apart are only counted.
+    if known || !over {
+        last.reserve(
+            s.last[..s.count.min(4) as usize]
+                .iter()
+                .map(|&l| kept(view.text(&view.line(l as usize))).len())
+                .sum(),
+        );
+        for &line in &s.last[..s.count.min(4) as usize] {
+            let l = view.line(line as usize);
+            last.push(i64::from(l.no) as u64, kept(view.text(&l)));
+        }
+    }
+    let first = (!known && !over).then(|| said(view, s.first));
+    Spoken { who: s.who, count: s.count, first, last }
+}
+
+/// As much of a line as is kept of a speaker.
+fn kept(line: &[u8]) -> &[u8] {
+    &line[..line.len().min(400)]
+}
+
+/// A line as it is kept; its time is read when it is known to stay.
+pub(super) fn said(view: &View<'_>, index: u32) -> Said {
+    let line = view.line(index as usize);
+    Said { line: i64::from(line.no) as u64, text: boxed(kept(view.text(&line))), time: None }
 }

@@ -5,10 +5,12 @@
 //! for that have a search of their own.
 
 use aho_corasick::packed;
-use memchr::memmem;
+use std::sync::OnceLock;
 
 /// The packed searcher compares so many first bytes when no pattern is shorter.
 const FIRST: usize = 4;
+/// A pattern is no shorter where its anchor is not: less stands in too many texts.
+const SHORTEST: usize = 7;
 /// So many patterns it takes.
 const MOST: usize = 64;
 
@@ -18,7 +20,9 @@ pub(super) struct Anchors {
     searcher: Option<packed::Searcher>,
     /// The anchors of `searcher` whole, and how much of each stands before its pattern.
     whole: Vec<(Vec<u8>, usize)>,
-    short: Vec<memmem::Finder<'static>>,
+    /// For each of them the others that may stand where its pattern does.
+    others: Vec<Vec<usize>>,
+    short: Option<packed::Searcher>,
     /// Those beyond what the packed searcher takes: slower.
     rest: Option<aho_corasick::AhoCorasick>,
 }
@@ -32,19 +36,24 @@ impl Anchors {
         let (long, short): (Vec<&String>, Vec<&String>) = useful.iter().partition(|a| a.len() >= FIRST);
         let whole: Vec<(Vec<u8>, usize)> =
             long.iter().take(MOST).map(|a| (a.as_bytes().to_vec(), rarest(a.as_bytes()))).collect();
+        let pattern = |i: usize| &whole[i].0[whole[i].1..];
+        let alike = |i: usize, j: usize| {
+            i != j && (pattern(i).starts_with(pattern(j)) || pattern(j).starts_with(pattern(i)))
+        };
+        let others = (0..whole.len()).map(|i| (0..whole.len()).filter(|&j| alike(i, j)).collect()).collect();
         let searcher = packed::Config::new()
             .match_kind(packed::MatchKind::LeftmostFirst)
             .builder()
             .extend(whole.iter().map(|(a, cut)| &a[*cut..]))
             .build();
         let packed = if searcher.is_some() { whole.len() } else { 0 };
+        let few = packed::Config::new().builder().extend(&short).build();
         let mut rest: Vec<&String> = long[packed..].to_vec();
-        // A few short ones are worth a pass each.
-        let (alone, more) = short.split_at(short.len().min(4));
-        rest.extend(more);
+        if few.is_none() {
+            rest.extend(short);
+        }
         let rest = if rest.is_empty() { None } else { aho_corasick::AhoCorasick::new(rest).ok() };
-        let short = alone.iter().map(|a| memmem::Finder::new(a.as_bytes()).into_owned()).collect();
-        Self { searcher, whole, short, rest }
+        Self { searcher, whole, others, short: few, rest }
     }
 
     /// Where they stand in `bytes`, ascending, one for each line at least.
@@ -63,11 +72,11 @@ impl Anchors {
             }
         }
         let packed = found.len();
-        for finder in &self.short {
+        if let Some(short) = &self.short {
             let mut at = 0;
-            while let Some(n) = finder.find(&bytes[at..]) {
-                found.push((at + n) as u32);
-                at = line_end(bytes, at + n);
+            while let Some(m) = short.find_in(bytes, (at..bytes.len()).into()) {
+                found.push(m.start() as u32);
+                at = line_end(bytes, m.end());
             }
         }
         if let Some(rest) = &self.rest {
@@ -80,11 +89,24 @@ impl Anchors {
 
     /// Whether an anchor whose pattern stands at `at` stands there whole.
     fn stands(&self, bytes: &[u8], at: usize, pattern: usize) -> bool {
-        let fits = |(whole, cut): &(Vec<u8>, usize)| {
+        let fits = |anchor: usize| {
+            let (whole, cut) = &self.whole[anchor];
             at >= *cut && bytes.get(at - cut..at - cut + whole.len()) == Some(whole.as_slice())
         };
-        // Where the one that was found does not, another with the same pattern may.
-        self.whole.get(pattern).is_some_and(fits) || self.whole.iter().any(fits)
+        // Where the one that was found does not, another with the same beginning may.
+        fits(pattern) || self.others[pattern].iter().any(|&o| fits(o))
+    }
+}
+
+/// Whether an error of Slurm's may stand anywhere in `bytes`.
+pub(super) fn slurm(bytes: &[u8]) -> bool {
+    static SEARCH: OnceLock<Option<packed::Searcher>> = OnceLock::new();
+    // Both ways in which one begins, from their rarest place on.
+    let search =
+        SEARCH.get_or_init(|| packed::Config::new().builder().extend(["pd: error: ", "un: error: "]).build());
+    match search {
+        Some(search) => search.find(bytes).is_some(),
+        None => memchr::memmem::find(bytes, b": error: ").is_some(),
     }
 }
 
@@ -94,7 +116,7 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
 
 /// Where the rarest bytes of an anchor begin, with enough of it behind them.
 fn rarest(anchor: &[u8]) -> usize {
-    (0..=anchor.len().saturating_sub(FIRST))
+    (0..=anchor.len().saturating_sub(SHORTEST))
         .min_by_key(|&i| anchor[i..].iter().take(FIRST).map(|&b| common(b)).product::<u64>())
         .unwrap_or(0)
 }
@@ -120,7 +142,8 @@ mod tests {
         let anchors = Anchors::new(&anchors.iter().map(|a| (*a).to_string()).collect::<Vec<_>>());
         let mut found = Vec::new();
         anchors.find(text.as_bytes(), &mut found);
-        let mut lines: Vec<usize> = found.iter().map(|&at| text[..at as usize].matches('\n').count()).collect();
+        let mut lines: Vec<usize> =
+            found.iter().map(|&at| text[..at as usize].matches('\n').count()).collect();
         lines.dedup();
         lines
     }
@@ -137,7 +160,8 @@ mod tests {
     fn many_anchors_are_all_found() {
         let many: Vec<String> = (0..90).map(|n| format!("anchor{n:02}z")).collect();
         let names: Vec<&str> = many.iter().map(String::as_str).collect();
-        let text: String = many.iter().map(|a| format!("some text before {a} and behind\nnothing here at all\n")).collect();
+        let text: String =
+            many.iter().map(|a| format!("some text before {a} and behind\nnothing here at all\n")).collect();
         assert_eq!(lines(&names, &text), (0..90).map(|n| n * 2).collect::<Vec<_>>());
     }
 }
