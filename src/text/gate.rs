@@ -10,7 +10,7 @@ mod anchors;
 mod heads;
 mod view;
 
-use super::{Level, Prefix, ShapeFacts, nccl_quick, split_prefix};
+use super::{Level, Prefix, ShapeFacts, is_dirty, nccl_quick, split_prefix};
 use anchors::Anchors;
 use heads::{Head, Heads};
 use rustc_hash::FxHashMap;
@@ -120,12 +120,17 @@ pub struct Scratch {
 struct Plain {
     line: u32,
     speaker: u32,
+    start: u32,
     text: u32,
     end: u32,
 }
 
 /// Lines that are searched at once.
-const RUN: usize = 512;
+const RUN: usize = 128;
+/// Bytes that all searches go through one after the other.
+const TILE: usize = 32 << 10;
+/// Bytes that are searched for errors of Slurm at once.
+const NEAR: usize = 1 << 10;
 
 /// The gate, compiled.
 #[derive(Debug)]
@@ -153,25 +158,19 @@ impl Scanner {
         opening: Opening<'_>,
         scratch: &mut Scratch,
     ) -> (View<'a>, Scanned) {
-        let view = view::view(piece, facts, std::mem::take(&mut scratch.starts));
-        scratch.heads.clear();
-        let mut reader = Reader {
-            view: &view,
-            anchors: (!piece.full).then_some(&self.anchors),
-            out: Scanned::default(),
-            by_key: FxHashMap::default(),
-            last: None,
-            ranks: [None; 256],
-            bulk: Vec::new(),
-            scratch,
-            slurm: None,
-            opening,
-        };
-        for index in view.own.clone() {
-            reader.line(index, view.line(index));
+        let mut starts = std::mem::take(&mut scratch.starts);
+        let anchors = (!piece.full).then_some(&self.anchors);
+        let mut reader = Reader::new(piece.buffer, anchors, opening, scratch);
+        if reader.sweep(piece, facts, &mut starts) {
+            return (View::plain(piece, starts), reader.finish());
         }
-        let mut scanned = reader.finish();
-        scanned.hits.sort_by_key(|h| (h.line, h.text));
+        let view = View::cleaned(piece, facts);
+        let mut reader = Reader::new(&view.bytes, anchors, opening, scratch);
+        for index in view.own.clone() {
+            let line = view.line(index);
+            reader.line(index as u32, line.start, view.text(&line));
+        }
+        let scanned = reader.finish();
         (view, scanned)
     }
 }
@@ -183,8 +182,8 @@ impl Scratch {
     }
 }
 
-struct Reader<'v, 'b> {
-    view: &'v View<'b>,
+struct Reader<'v> {
+    bytes: &'v [u8],
     /// What is searched for; nothing where every line is a hit.
     anchors: Option<&'v Anchors>,
     out: Scanned,
@@ -195,44 +194,116 @@ struct Reader<'v, 'b> {
     /// For each speaker: messages and where they are counted. Nobody has many.
     bulk: Vec<Vec<(u16, u32)>>,
     scratch: &'v mut Scratch,
-    /// Whether any line of the block holds an error of Slurm.
-    slurm: Option<bool>,
+    /// Up to where errors of Slurm were looked for, and where the last part that holds one ends.
+    slurm: (usize, usize),
     opening: Opening<'v>,
 }
 
-impl Reader<'_, '_> {
+impl<'v> Reader<'v> {
+    fn new(
+        bytes: &'v [u8],
+        anchors: Option<&'v Anchors>,
+        opening: Opening<'v>,
+        scratch: &'v mut Scratch,
+    ) -> Self {
+        scratch.heads.clear();
+        scratch.run.clear();
+        Self {
+            bytes,
+            anchors,
+            out: Scanned::default(),
+            by_key: FxHashMap::default(),
+            last: None,
+            ranks: [None; 256],
+            bulk: Vec::new(),
+            scratch,
+            slurm: (0, 0),
+            opening,
+        }
+    }
+
+    /// Reads the block tile by tile, so that all that is done with a tile finds it in the nearest
+    /// cache, and notes where lines begin. False when the block must be cleaned first.
+    fn sweep(&mut self, piece: &Piece<'_>, facts: &ShapeFacts, starts: &mut Vec<u32>) -> bool {
+        // Whether a tile must still be looked at for what needs cleaning.
+        let mut unsure = true;
+        if view::may_be_dirty(facts) || view::looks_dirty(piece.before) {
+            if is_dirty(piece.buffer, facts) || is_dirty(piece.before, facts) {
+                return false;
+            }
+            unsure = false;
+        }
+        starts.clear();
+        view::line_starts(piece.before, 0, starts);
+        let buffer = self.bytes;
+        // The end of a line that began before the block is nobody's.
+        let mut torn = piece.is_torn();
+        let mut start = 0;
+        for from in (0..buffer.len()).step_by(TILE) {
+            let tile = &buffer[from..buffer.len().min(from + TILE)];
+            if unsure && view::looks_dirty(tile) {
+                if is_dirty(buffer, facts) {
+                    return false;
+                }
+                unsure = false;
+            }
+            for end in memchr::memchr_iter(b'\n', tile) {
+                let end = from + end;
+                if !torn {
+                    self.raw_line(start, end, piece.core, starts);
+                }
+                (torn, start) = (false, end + 1);
+            }
+        }
+        if start < buffer.len() && !torn {
+            self.raw_line(start, buffer.len(), piece.core, starts);
+        }
+        true
+    }
+
+    /// A line as it stands in the input, read where it is one of the block's own.
     #[inline]
-    fn line(&mut self, index: usize, line: Line) {
-        let view = self.view;
-        let text = view.text(&line);
+    fn raw_line(&mut self, start: usize, end: usize, core: usize, starts: &mut Vec<u32>) {
+        let index = starts.len() as u32;
+        starts.push(start as u32);
+        if start < core {
+            let bytes = self.bytes;
+            let text = &bytes[start..end];
+            self.line(index, start as u32, text.strip_suffix(b"\r").unwrap_or(text));
+        }
+    }
+
+    #[inline]
+    fn line(&mut self, index: u32, start: u32, text: &[u8]) {
         if let Some(head) = self.scratch.heads.get(text) {
-            self.spoke(head.speaker, index as u32);
-            self.info(index as u32, line, text, head, Level::Info);
+            self.spoke(head.speaker, index);
+            self.info(index, start, text, head, Level::Info);
             return;
         }
-        self.read(index as u32, line, text);
+        self.read(index, start, text);
     }
 
     /// Reads what stands before the text.
-    fn read(&mut self, index: u32, line: Line, text: &[u8]) {
+    fn read(&mut self, index: u32, start: u32, text: &[u8]) {
+        let end = start + text.len() as u32;
         if let Some((rank, len)) = plainly_marked(text) {
             let speaker = self.marked(text, rank, len, index);
-            self.plain(Plain { line: index, speaker, text: line.start + len, end: line.end });
+            self.plain(Plain { line: index, speaker, start, text: start + len, end });
             return;
         }
         let prefix = split_prefix(text);
         let rest = &text[prefix.len as usize..];
         let Some(q) = nccl_quick(rest) else {
             let speaker = self.speaker(text, &prefix, &[], index);
-            self.plain(Plain { line: index, speaker, text: line.start + prefix.len, end: line.end });
+            self.plain(Plain { line: index, speaker, start, text: start + prefix.len, end });
             return;
         };
         let process = &rest[q.proc.0 as usize..q.proc.1 as usize];
         let speaker = self.speaker(text, &prefix, process, index);
         let head = Head { speaker, prefix: prefix.len, body: prefix.len + q.body, dev: q.dev };
         if q.warn {
-            let nccl = Some((q.level, q.dev, line.start + head.body));
-            let text = line.start + prefix.len;
+            let nccl = Some((q.level, q.dev, start + head.body));
+            let text = start + prefix.len;
             let hit = Hit { line: index, speaker, text, nccl, opening: None, torn: true, counted: false };
             self.out.hits.push(hit);
             return;
@@ -240,12 +311,12 @@ impl Reader<'_, '_> {
         if q.level == Level::Info {
             self.scratch.heads.put(text, head);
         }
-        self.info(index, line, text, head, q.level);
+        self.info(index, start, text, head, q.level);
     }
 
     /// A line behind an NCCL header that is no WARN.
     #[inline]
-    fn info(&mut self, index: u32, line: Line, text: &[u8], head: Head, level: Level) {
+    fn info(&mut self, index: u32, start: u32, text: &[u8], head: Head, level: Level) {
         let body = &text[head.body as usize..];
         let opening = (self.opening)(body);
         let bulk = opening.is_some_and(|o| o.bulk);
@@ -254,7 +325,7 @@ impl Reader<'_, '_> {
             _ => false,
         };
         // Its own text is known by its opening; anchors matter for what others wrote into it.
-        let torn = (bulk || opening.is_none()) && self.torn(body, text);
+        let torn = (bulk || opening.is_none()) && self.torn(body, start, text, opening.is_none());
         let looked_at = self.anchors.is_none() || torn || opening.is_some() && !counted;
         if !looked_at {
             return;
@@ -262,8 +333,8 @@ impl Reader<'_, '_> {
         self.out.hits.push(Hit {
             line: index,
             speaker: head.speaker,
-            text: line.start + head.prefix,
-            nccl: Some((level, head.dev, line.start + head.body)),
+            text: start + head.prefix,
+            nccl: Some((level, head.dev, start + head.body)),
             opening,
             torn: torn || !bulk || self.anchors.is_none(),
             counted,
@@ -272,15 +343,28 @@ impl Reader<'_, '_> {
 
     /// Whether another writer's message begins in a text, and the line holds an anchor.
     #[inline]
-    fn torn(&mut self, body: &[u8], line: &[u8]) -> bool {
+    fn torn(&mut self, body: &[u8], start: u32, line: &[u8], unknown: bool) -> bool {
         let Some(search) = self.anchors else { return false };
-        let view = self.view;
-        let slurm = *self.slurm.get_or_insert_with(|| anchors::slurm(&view.bytes));
+        // Slurm's words have no bracket; in lines that come in masses they are not looked for.
+        let slurm = unknown && self.slurm_near(start as usize, start as usize + line.len());
         if !(may_be_torn(body) || slurm && memchr::memmem::find(body, b": error: ").is_some()) {
             return false;
         }
         search.find(line, &mut self.scratch.found);
         !self.scratch.found.is_empty()
+    }
+
+    /// Whether an error of Slurm stands in a line or not far from it.
+    #[inline]
+    fn slurm_near(&mut self, start: usize, end: usize) -> bool {
+        if self.slurm.0 < end {
+            let to = self.bytes.len().min(end.max(start + NEAR));
+            if anchors::slurm(&self.bytes[start..to]) {
+                self.slurm.1 = to;
+            }
+            self.slurm.0 = to;
+        }
+        self.slurm.1 > start
     }
 
     /// A line without an NCCL header: searched together with those that follow it.
@@ -295,12 +379,11 @@ impl Reader<'_, '_> {
 
     /// Searches the lines that wait for it.
     fn search(&mut self) {
-        let view = self.view;
         let Scratch { run, found, .. } = &mut *self.scratch;
         let (Some(first), Some(last)) = (run.first(), run.last()) else { return };
-        let from = view.line(first.line as usize).start;
+        let from = first.start;
         if let Some(anchors) = self.anchors {
-            anchors.find(&view.bytes[from as usize..last.end as usize], found);
+            anchors.find(&self.bytes[from as usize..last.end as usize], found);
         }
         let mut found = found.iter().map(|at| from + at).peekable();
         for p in run.drain(..) {
@@ -393,6 +476,7 @@ impl Reader<'_, '_> {
                 spoke.last.rotate_left((spoke.count % 4) as usize);
             }
         }
+        self.out.hits.sort_by_key(|h| (h.line, h.text));
         self.out
     }
 }

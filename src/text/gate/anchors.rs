@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 
 /// The packed searcher compares so many first bytes when no pattern is shorter.
 const FIRST: usize = 4;
+/// A pattern is no shorter where its anchor is not: less stands in too many texts.
+const SHORTEST: usize = 7;
 /// So many patterns it takes.
 const MOST: usize = 64;
 
@@ -18,6 +20,8 @@ pub(super) struct Anchors {
     searcher: Option<packed::Searcher>,
     /// The anchors of `searcher` whole, and how much of each stands before its pattern.
     whole: Vec<(Vec<u8>, usize)>,
+    /// For each of them the others that may stand where its pattern does.
+    others: Vec<Vec<usize>>,
     short: Option<packed::Searcher>,
     /// Those beyond what the packed searcher takes: slower.
     rest: Option<aho_corasick::AhoCorasick>,
@@ -32,6 +36,11 @@ impl Anchors {
         let (long, short): (Vec<&String>, Vec<&String>) = useful.iter().partition(|a| a.len() >= FIRST);
         let whole: Vec<(Vec<u8>, usize)> =
             long.iter().take(MOST).map(|a| (a.as_bytes().to_vec(), rarest(a.as_bytes()))).collect();
+        let pattern = |i: usize| &whole[i].0[whole[i].1..];
+        let alike = |i: usize, j: usize| {
+            i != j && (pattern(i).starts_with(pattern(j)) || pattern(j).starts_with(pattern(i)))
+        };
+        let others = (0..whole.len()).map(|i| (0..whole.len()).filter(|&j| alike(i, j)).collect()).collect();
         let searcher = packed::Config::new()
             .match_kind(packed::MatchKind::LeftmostFirst)
             .builder()
@@ -44,7 +53,7 @@ impl Anchors {
             rest.extend(short);
         }
         let rest = if rest.is_empty() { None } else { aho_corasick::AhoCorasick::new(rest).ok() };
-        Self { searcher, whole, short: few, rest }
+        Self { searcher, whole, others, short: few, rest }
     }
 
     /// Where they stand in `bytes`, ascending, one for each line at least.
@@ -80,11 +89,12 @@ impl Anchors {
 
     /// Whether an anchor whose pattern stands at `at` stands there whole.
     fn stands(&self, bytes: &[u8], at: usize, pattern: usize) -> bool {
-        let fits = |(whole, cut): &(Vec<u8>, usize)| {
+        let fits = |anchor: usize| {
+            let (whole, cut) = &self.whole[anchor];
             at >= *cut && bytes.get(at - cut..at - cut + whole.len()) == Some(whole.as_slice())
         };
-        // Where the one that was found does not, another with the same pattern may.
-        self.whole.get(pattern).is_some_and(fits) || self.whole.iter().any(fits)
+        // Where the one that was found does not, another with the same beginning may.
+        fits(pattern) || self.others[pattern].iter().any(|&o| fits(o))
     }
 }
 
@@ -106,7 +116,7 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
 
 /// Where the rarest bytes of an anchor begin, with enough of it behind them.
 fn rarest(anchor: &[u8]) -> usize {
-    (0..=anchor.len().saturating_sub(FIRST))
+    (0..=anchor.len().saturating_sub(SHORTEST))
         .min_by_key(|&i| anchor[i..].iter().take(FIRST).map(|&b| common(b)).product::<u64>())
         .unwrap_or(0)
 }

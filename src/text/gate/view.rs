@@ -1,7 +1,7 @@
 //! A block and what stands around it, as lines: as it is, or cleaned where
 //! that is needed.
 
-use super::super::{Cleaned, ShapeFacts, clean, is_dirty};
+use super::super::{Cleaned, ShapeFacts, clean};
 use std::borrow::Cow;
 
 /// A piece of a source with what stands around it.
@@ -125,62 +125,66 @@ impl View<'_> {
     }
 }
 
-/// Splits the buffer into logical lines, cleaning it first where it needs it.
-pub(super) fn view<'a>(piece: &Piece<'a>, facts: &ShapeFacts, mut starts: Vec<u32>) -> View<'a> {
-    if needs_cleaning(piece.buffer, facts) || needs_cleaning(piece.before, facts) {
-        return cleaned(piece, facts);
-    }
-    starts.clear();
-    line_starts(piece.before, 0, &mut starts);
-    let before = starts.len();
-    // The end of a line that began before the block is nobody's.
-    let torn = !piece.before.is_empty() && !piece.before.ends_with(b"\n");
-    let from = match memchr::memchr(b'\n', piece.buffer) {
-        _ if !torn => Some(0),
-        end => end.map(|end| end + 1),
-    };
-    if let Some(from) = from {
-        line_starts(piece.buffer, from, &mut starts);
-    }
-    let own = before..before + starts[before..].partition_point(|s| (*s as usize) < piece.core);
-    let head = torn && from.is_some_and(|from| from <= piece.core);
-    let open = !own.is_empty() && piece.buffer[piece.core - 1] != b'\n';
-    View {
-        bytes: Cow::Borrowed(piece.buffer),
-        past: piece.before,
-        lines: Lines::Plain(starts, before, i32::from(torn) - before as i32),
-        ends: own.len() as u64 + u64::from(head) - u64::from(open),
-        own,
-        raw: Vec::new(),
+impl Piece<'_> {
+    /// Whether the block begins inside a line that began before it.
+    pub(super) fn is_torn(&self) -> bool {
+        !self.before.is_empty() && !self.before.ends_with(b"\n")
     }
 }
 
-fn cleaned<'a>(piece: &Piece<'a>, facts: &ShapeFacts) -> View<'a> {
-    let raw = [piece.before, piece.buffer].concat();
-    let before = memchr::memchr_iter(b'\n', piece.before).count() as i32;
-    let ends = memchr::memchr_iter(b'\n', &piece.buffer[..piece.core]).count() as u64;
-    let Cleaned { bytes, lines } = clean(&raw, facts);
-    let mut start = 0;
-    let mut out = Vec::with_capacity(lines.len());
-    for l in &lines {
-        out.push(Line { start, end: l.end, no: l.no as i32 - before, raw: l.raw, past: false });
-        start = l.end + 1;
+impl<'a> View<'a> {
+    /// Of a piece that needs no cleaning, when it is known where its lines begin.
+    pub(super) fn plain(piece: &Piece<'a>, starts: Vec<u32>) -> Self {
+        let ended = memchr::memchr_iter(b'\n', piece.before).count();
+        let torn = piece.is_torn();
+        let (no, before) = (-(ended as i32), ended + usize::from(torn));
+        let own = before..before + starts[before..].partition_point(|s| (*s as usize) < piece.core);
+        let head = torn && memchr::memchr(b'\n', &piece.buffer[..piece.core]).is_some();
+        let open = !own.is_empty() && piece.buffer[piece.core - 1] != b'\n';
+        Self {
+            bytes: Cow::Borrowed(piece.buffer),
+            past: piece.before,
+            lines: Lines::Plain(starts, before, no),
+            ends: own.len() as u64 + u64::from(head) - u64::from(open),
+            own,
+            raw: Vec::new(),
+        }
     }
-    let at = piece.before.len();
-    let from = out.partition_point(|l| (l.raw.0 as usize) < at);
-    let to = out.partition_point(|l| (l.raw.0 as usize) < at + piece.core);
-    View { bytes: Cow::Owned(bytes), past: &[], lines: Lines::Clean(out), own: from..to.max(from), ends, raw }
+
+    /// Of a piece that needs cleaning.
+    pub(super) fn cleaned(piece: &Piece<'a>, facts: &ShapeFacts) -> Self {
+        let raw = [piece.before, piece.buffer].concat();
+        let before = memchr::memchr_iter(b'\n', piece.before).count() as i32;
+        let ends = memchr::memchr_iter(b'\n', &piece.buffer[..piece.core]).count() as u64;
+        let Cleaned { bytes, lines } = clean(&raw, facts);
+        let mut start = 0;
+        let mut out = Vec::with_capacity(lines.len());
+        for l in &lines {
+            out.push(Line { start, end: l.end, no: l.no as i32 - before, raw: l.raw, past: false });
+            start = l.end + 1;
+        }
+        let at = piece.before.len();
+        let from = out.partition_point(|l| (l.raw.0 as usize) < at);
+        let to = out.partition_point(|l| (l.raw.0 as usize) < at + piece.core);
+        let own = from..to.max(from);
+        let (bytes, lines) = (Cow::Owned(bytes), Lines::Clean(out));
+        Self { bytes, past: &[], lines, own, ends, raw }
+    }
 }
 
-/// One search tells of most blocks that they are clean.
-fn needs_cleaning(buffer: &[u8], facts: &ShapeFacts) -> bool {
-    let plain = !(facts.json || facts.cri || facts.padded || facts.bare_ansi || facts.mpi_tags)
-        && facts.wrap.is_none();
-    !(plain && memchr::memchr3(0x1b, 0, b'\r', buffer).is_none()) && is_dirty(buffer, facts)
+/// Whether a source is of a form that may need cleaning whatever its bytes look like.
+pub(super) fn may_be_dirty(facts: &ShapeFacts) -> bool {
+    facts.json || facts.cri || facts.padded || facts.bare_ansi || facts.mpi_tags || facts.wrap.is_some()
+}
+
+/// One search tells of most bytes that they are clean.
+#[inline]
+pub(super) fn looks_dirty(bytes: &[u8]) -> bool {
+    memchr::memchr3(0x1b, 0, b'\r', bytes).is_some()
 }
 
 /// Where lines begin, from `from` on.
-fn line_starts(buffer: &[u8], from: usize, starts: &mut Vec<u32>) {
+pub(super) fn line_starts(buffer: &[u8], from: usize, starts: &mut Vec<u32>) {
     if from < buffer.len() {
         starts.push(from as u32);
         let ends = memchr::memchr_iter(b'\n', &buffer[from..]).map(|end| (from + end + 1) as u32);
