@@ -8,6 +8,7 @@ mod events;
 mod explain;
 mod out;
 mod rules;
+mod scan;
 mod signals;
 mod sources;
 
@@ -33,6 +34,11 @@ pub fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
+        Command::Scan(args) => scan::run(&cli.global, args),
+        Command::Trends(args) => scan::trends(&cli.global, args),
+        Command::Jobs(args) => scan::jobs(&cli.global, args),
+        Command::Show(args) => scan::show(&cli.global, args),
+        Command::Merge(args) => scan::merge(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),
     })
 }

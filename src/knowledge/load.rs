@@ -4,10 +4,11 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Code, Message, Rule, Tables, Variable};
+use super::{Bug, Code, Layout, Message, Rule, Tables, Variable};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::path::Path;
 
 static BUILT_IN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/rules");
@@ -84,6 +85,8 @@ struct CodeFile {
     variable: Vec<Variable>,
     #[serde(default)]
     bug: Vec<Bug>,
+    #[serde(default)]
+    layout: Vec<Layout>,
 }
 
 /// A file of `rules/`, by what its path says that it is.
@@ -254,6 +257,22 @@ impl Knowledge {
         (all, faults)
     }
 
+    /// A number for what is known: the built-in files, this program's release and the files of folders. Another one
+    /// may judge otherwise.
+    #[must_use]
+    pub fn mark(folders: &[&Path]) -> u64 {
+        let mut sum = twox_hash::XxHash64::with_seed(0);
+        sum.write(PACKED);
+        sum.write(env!("CARGO_PKG_VERSION").as_bytes());
+        for folder in folders {
+            for (name, text) in Files::from_folder(folder, &mut Vec::new()).0 {
+                sum.write(name.as_bytes());
+                sum.write(text.as_bytes());
+            }
+        }
+        sum.finish()
+    }
+
     /// Adds files; what has the same id as something known before replaces it.
     fn take(&mut self, files: Vec<(String, Read)>, faults: &mut Vec<Fault>) {
         let before = std::mem::take(&mut self.messages);
@@ -335,6 +354,8 @@ impl Knowledge {
             t.variables.push(v);
         }
         t.bugs.extend(file.bug);
+        // Those of a folder come first: the first that fits decides.
+        t.layouts.splice(0..0, file.layout);
     }
 
     /// Resolves sets (`@name`) and trailing `*` against an id.
