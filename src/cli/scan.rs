@@ -156,8 +156,12 @@ pub(super) fn jobs(global: &Global, args: &JobsArgs) -> Result<u8, Fail> {
     if args.failed {
         records.retain(Record::failed);
     }
+    if records.is_empty() {
+        complain("no job fits");
+    }
     let code = if records.is_empty() { FOUND } else { FINE };
     let form = match args.format.unwrap_or(TableForm::Text) {
+        TableForm::Text | TableForm::Markdown if records.is_empty() => return Ok(code),
         TableForm::Text => Form::Text(columns()),
         TableForm::Markdown => Form::Markdown,
         other => return put(global, other, &records, false).map(|_| code),

@@ -123,6 +123,18 @@ fn parts(below: &str) -> (Vec<String>, Vec<usize>) {
     (parts, archives)
 }
 
+/// The member's name as reports have it, without that of the archive.
+pub(super) fn shown(member: &Member) -> String {
+    let mut out = String::new();
+    for (n, part) in member.parts.iter().enumerate() {
+        if n > 0 {
+            out.push(if member.archives.contains(&(n - 1)) { '!' } else { '/' });
+        }
+        out.push_str(part);
+    }
+    out
+}
+
 /// A member that lies unpacked.
 #[derive(Debug)]
 pub(super) struct Spooled {

@@ -35,7 +35,8 @@ pub struct Fleet {
     pub lost_gpu_hours: f64,
     /// See `lost_gpu_hours`.
     pub lost_of: u64,
-    /// Hours of work for each failure, over the jobs whose times the logs tell: mean time between failures.
+    /// Hours of work for each failure, over the jobs whose times the logs tell: mean time between failures. Only where
+    /// four of five jobs tell them.
     pub hours_between_failures: Option<f64>,
     /// The same in GPU hours.
     pub gpu_hours_between_failures: Option<f64>,
@@ -69,7 +70,7 @@ pub struct CauseRow {
     pub jobs: u64,
     /// Of a hundred jobs.
     pub percent: f64,
-    /// For each thousand GPU hours, over the jobs whose times the logs tell.
+    /// For each thousand GPU hours, over the jobs whose times the logs tell; only where four of five do.
     pub per_1000_gpu_hours: Option<f64>,
     /// Lost GPU hours.
     pub lost_gpu_hours: Option<f64>,
@@ -133,14 +134,16 @@ impl Fleet {
                 (entry.0, entry.1) = (entry.0 + 1, entry.1 + u64::from(failed));
             }
         }
-        let per = |sum: f64, n: u64| (n > 0 && sum > 0.0).then(|| sum / n as f64);
+        // Where few jobs tell their times these are mostly the failed ones, and every rate would be a wrong one.
+        let tells = out.timed * 10 >= out.jobs * 8;
+        let per = |sum: f64, n: u64| (tells && n > 0 && sum > 0.0).then(|| sum / n as f64);
         out.hours_between_failures = per(hours, failures);
         out.gpu_hours_between_failures = per(out.gpu_hours, gpu_failures);
         out.weeks = weeks
             .into_iter()
             .map(|(week, (jobs, failed))| Week { week: week.into(), jobs, failed })
             .collect();
-        out.causes = causes(records, &out);
+        out.causes = causes(records, &out, tells);
         out.hosts = blamed(records, |r| &r.culprit_hosts, |r, host| r.hosts.iter().any(|h| h == host));
         out.devices = blamed(
             records,
@@ -151,7 +154,7 @@ impl Fleet {
     }
 }
 
-fn causes(records: &[Record], fleet: &Fleet) -> Vec<CauseRow> {
+fn causes(records: &[Record], fleet: &Fleet, tells: bool) -> Vec<CauseRow> {
     let mut rows: BTreeMap<&str, CauseRow> = BTreeMap::new();
     let mut timed: BTreeMap<&str, u64> = BTreeMap::new();
     for r in records {
@@ -176,7 +179,7 @@ fn causes(records: &[Record], fleet: &Fleet) -> Vec<CauseRow> {
         row.percent = 100.0 * row.jobs as f64 / fleet.jobs.max(1) as f64;
         let n = timed.get(row.cause.as_str()).copied().unwrap_or(0);
         row.per_1000_gpu_hours =
-            (fleet.gpu_hours > 0.0 && n > 0).then(|| 1000.0 * n as f64 / fleet.gpu_hours);
+            (tells && fleet.gpu_hours > 0.0 && n > 0).then(|| 1000.0 * n as f64 / fleet.gpu_hours);
         row.new = match row.weeks.split_last() {
             Some((last, before)) => *last > 0 && !before.is_empty() && before.iter().all(|n| *n == 0),
             None => false,
@@ -232,4 +235,54 @@ fn lowest_rate(hits: u64, of: u64) -> f64 {
     let middle = p + z * z / (2.0 * n);
     let wide = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
     (middle - wide) / (1.0 + z * z / n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(n: u32, cause: Option<&str>, host: &str, hours: Option<f64>) -> Record {
+        Record {
+            job: format!("a/{n}"),
+            verdict: if cause.is_some() { "fault".into() } else { "healthy".into() },
+            cause: cause.map(String::from),
+            hosts: vec!["h1".into(), "h2".into(), "h3".into()],
+            culprit_hosts: cause.map(|_| host.to_string()).into_iter().collect(),
+            seconds: hours.map(|h| h * 3600.0),
+            gpu_hours: hours.map(|h| h * 8.0),
+            week: Some(if n < 8 { "2026-W05".into() } else { "2026-W06".into() }),
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn rates_and_ranks() {
+        let mut all: Vec<Record> = (0..6).map(|n| job(n, None, "", Some(10.0))).collect();
+        all.extend((6..9).map(|n| job(n, Some("gpu/xid"), "h2", Some(10.0))));
+        all.push(job(9, Some("net/x"), "h1", Some(10.0)));
+        let fleet = Fleet::new(&all);
+        assert_eq!((fleet.jobs, fleet.failed, fleet.healthy), (10, 4, 6));
+        assert_eq!(fleet.hours_between_failures, Some(25.0));
+        assert_eq!(fleet.gpu_hours_between_failures, Some(200.0));
+        assert_eq!(fleet.causes[0].cause, "gpu/xid");
+        assert_eq!(fleet.causes[0].weeks, [2, 1]);
+        assert_eq!(fleet.causes[0].per_1000_gpu_hours, Some(3.75));
+        assert!(fleet.causes[1].new && !fleet.causes[0].new);
+        assert_eq!(fleet.hosts[0].name, "h2");
+        assert_eq!((fleet.hosts[0].blamed, fleet.hosts[0].took_part), (3, 10));
+    }
+
+    #[test]
+    fn no_rate_is_told_where_only_failed_jobs_tell_their_times() {
+        let mut all: Vec<Record> = (0..6).map(|n| job(n, None, "", None)).collect();
+        all.push(job(7, Some("gpu/xid"), "h2", Some(0.1)));
+        let fleet = Fleet::new(&all);
+        assert_eq!((fleet.hours_between_failures, fleet.causes[0].per_1000_gpu_hours), (None, None));
+    }
+
+    #[test]
+    fn ten_of_eleven_say_more_than_one_of_one() {
+        assert!(lowest_rate(10, 11) > lowest_rate(1, 1));
+        assert!(lowest_rate(2, 2) > lowest_rate(2, 20));
+    }
 }

@@ -378,7 +378,9 @@ impl Sort<'_> {
         loose: &mut BTreeMap<String, Same>,
         rest: BTreeMap<String, Same>,
     ) -> BTreeMap<String, Same> {
-        let one = by_id.len() + loose.len() == 1;
+        // Several names, or several that tell ranks or hosts, are jobs beside a job rather than parts of it.
+        let few = rest.len() <= 3 && rest.values().filter(|s| s.part).count() <= 1;
+        let one = by_id.len() + loose.len() == 1 && few;
         let mut left = BTreeMap::new();
         for (stem, same) in rest {
             let said = self.said(&same.items);

@@ -134,7 +134,7 @@ pub fn plan(knowledge: &Knowledge, options: &Options, index: &mut Index) -> Resu
     index.keep_files(&fresh)?;
     let shown = |n: usize| {
         let (file, member) = origin[n];
-        let members = member.and_then(|m| all[file].seen.members.as_ref().map(|l| l[m].parts.join("/")));
+        let members = member.and_then(|m| all[file].seen.members.as_ref().map(|l| archive::shown(&l[m])));
         members.map_or(all[file].found.shown.clone(), |m| format!("{}!{m}", all[file].found.shown))
     };
     let left_out = grouping.left_out.iter().map(|&(n, why)| (shown(n), why.to_string())).collect();

@@ -149,6 +149,19 @@ fn one_folder_one_job() {
 }
 
 #[test]
+fn one_job_with_a_number_does_not_swallow_its_neighbours() {
+    jobs(&[
+        &["slurm-4711.out"],
+        &["pods/llm-worker-0.log", "pods/llm-worker-1.log"],
+        &["pods/bert-worker-0.log", "pods/bert-worker-1.log"],
+    ]);
+    jobs(&[
+        &["a/slurm-4711.out", "a/train.log", "a/dmesg.txt"],
+        &["b/slurm-4712.out", "b/rank_0.log", "b/rank_1.log"],
+    ]);
+}
+
+#[test]
 fn rotated_and_packed_parts() {
     jobs(&[&["slurm-5.out", "slurm-5.out.1", "slurm-5.out.2.gz"], &["slurm-6.out"]]);
     jobs(&[&["a/train.log", "a/train.log-20260203", "a/train.log-20260202.gz"]]);
