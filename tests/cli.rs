@@ -51,7 +51,18 @@ fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 
 #[test]
 fn help_of_every_command_is_fine_and_has_examples() {
-    let commands: [&[&str]; 5] = [&[], &["diagnose"], &["explain"], &["events"], &["rules"]];
+    let commands: [&[&str]; 10] = [
+        &[],
+        &["diagnose"],
+        &["explain"],
+        &["events"],
+        &["rules"],
+        &["scan"],
+        &["trends"],
+        &["jobs"],
+        &["show"],
+        &["merge"],
+    ];
     for command in commands {
         let output = run(&[command, &["--help"]].concat());
         assert_eq!(code(&output), 0, "{command:?}");

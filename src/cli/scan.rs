@@ -34,7 +34,9 @@ pub(super) fn run(global: &Global, args: &ScanArgs) -> Result<u8, Fail> {
         (None, _) => Index::open(&default_index()?)?,
     };
     signals::on_interrupt(&Arc::default(), false);
+    let looking = bar::Looking::new();
     let plan = scan::plan(&engine.knowledge, &options, &mut index)?;
+    drop(looking);
     for (path, what) in &plan.problems {
         complain(&format!("{path}: {what}"));
     }

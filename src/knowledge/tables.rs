@@ -122,7 +122,9 @@ pub enum LayoutKind {
     Loose,
     /// A folder that holds jobs.
     Holder,
-    /// A word that says what a file holds; taken out of the name.
+    /// A word for a stream of a job; taken out of the name.
+    Stream,
+    /// Another word that says what a file holds; taken out of the name.
     Word,
     /// The first lines name a communicator.
     SaysComm,

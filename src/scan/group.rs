@@ -81,6 +81,8 @@ pub(super) struct Grouping {
 }
 
 pub(super) const NO_LOG: &str = "no log, by its name";
+const WHOLE: &str = "the files of one folder";
+const RUN: &str = "the folder names the run";
 const NO_JOB: &str = "names no job, and lies beside several";
 const NO_MATCH: &str = "--group-by does not match";
 /// From so many names of different kinds on, a folder holds jobs and is none.
@@ -242,6 +244,13 @@ impl Classes {
                 }
             }
         }
+        // The only run without an id in its folder is that of the job there.
+        let mut nameless: HashMap<Vec<String>, usize> = HashMap::new();
+        for path in &torchrun {
+            if path.last().map(|name| run_of(name)) == Some(Some(None)) {
+                *nameless.entry(path[..path.len() - 1].to_vec()).or_default() += 1;
+            }
+        }
         for path in torchrun {
             let own = path.last().map_or("", String::as_str);
             let claimed = (1..path.len())
@@ -252,6 +261,7 @@ impl Classes {
                 let class = match id {
                     _ if claimed => Class::Part,
                     Some(id) => Class::Sure(id),
+                    None if nameless.get(&path[..path.len() - 1]) == Some(&1) => Class::Part,
                     None => Class::Loose,
                 };
                 by_path.insert(path, class);
@@ -338,7 +348,7 @@ impl Sort<'_> {
         if cluster.loose && named <= 1 || named == 0 && rest.len() <= 1 {
             let lists =
                 by_id.into_values().chain(loose.into_values().chain(rest.into_values()).map(|s| s.items));
-            let why = if cluster.loose { "the folder names the run" } else { "the files of one folder" };
+            let why = if cluster.loose { RUN } else { WHOLE };
             return folders.push(whole(self.key, why, lists.flatten()));
         }
         if named == 0 {
@@ -409,7 +419,7 @@ impl Sort<'_> {
         let split = differ || telling < 2 && (named >= MANY || parts > 1 || numbered(rest.keys()));
         if rest.len() <= 1 || !split {
             let all = rest.into_values().flat_map(|s| s.items).chain(beside);
-            return folders.push(whole(self.key, "the files of one folder", all));
+            return folders.push(whole(self.key, WHOLE, all));
         }
         let why = if differ { "the first lines tell them apart" } else { "names of their own" };
         let only = if telling == 1 { said.iter().position(|s| *s != Head::default()) } else { None };
@@ -565,7 +575,7 @@ fn conflict(a: &Head, b: &Head) -> bool {
 fn unite_siblings(items: &[Item], folders: &mut Vec<Group>, head: &mut dyn FnMut(usize) -> Head) {
     let mut by_comm: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (n, group) in folders.iter().enumerate() {
-        let plain = group.why == "the files of one folder";
+        let plain = matches!(group.why.as_str(), WHOLE | RUN);
         let Some((above, _)) = group.key.rsplit_once('/') else { continue };
         if plain {
             for comm in head(group.items[0]).comms {

@@ -146,7 +146,14 @@ impl Layouts {
     fn take_apart(&self, name: &str, folder: bool) -> Name {
         let (mut rest, part) = self.without(LayoutKind::Part, &plain(name), folder);
         let id = self.id(&rest, folder);
+        let whole = rest.clone();
+        rest = self.without(LayoutKind::Stream, &rest, folder).0;
+        let words = self.of(LayoutKind::Word, folder).map(|r| r.find_iter(&rest).count()).sum::<usize>();
         rest = self.without(LayoutKind::Word, &rest, folder).0;
+        // A folder that is called by several words is no part of a job but has a name of its own.
+        if folder && rest.is_empty() && (words > 1 || words == 1 && part) {
+            rest = whole;
+        }
         Name { stem: rest, id, part, ..Name::default() }
     }
 
@@ -243,12 +250,16 @@ pub(super) fn check(table: &[Layout]) -> Vec<String> {
                     let head = all.head(sample.as_bytes());
                     [head.comms, head.jobs, head.masters].concat().join(",")
                 }
-                LayoutKind::Part | LayoutKind::Word | LayoutKind::Job | LayoutKind::Loose => {
+                LayoutKind::Part
+                | LayoutKind::Stream
+                | LayoutKind::Word
+                | LayoutKind::Job
+                | LayoutKind::Loose => {
                     let (whole, _) = Layouts::new(table);
                     let folder = layout.on == LayoutOn::Folder;
                     let name = if folder { whole.folder(sample) } else { whole.file(sample) };
                     match layout.kind {
-                        LayoutKind::Part | LayoutKind::Word => name.stem,
+                        LayoutKind::Part | LayoutKind::Stream | LayoutKind::Word => name.stem,
                         _ => name.id.map_or(String::new(), |id| id.text().to_string()),
                     }
                 }

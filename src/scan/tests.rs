@@ -106,6 +106,7 @@ fn torchrun_folders() {
         ],
         &["4712_qwertzui/attempt_0/0/stderr.log", "4712_qwertzui/attempt_1/0/stderr.log"],
     ]);
+    jobs(&[&["a/job.log", "a/logs/none_ab12cd34/attempt_0/0/stderr.log"], &["b/job.log"]]);
     // Without an id two folders are two runs, unless the first lines say that they are hosts of one.
     jobs(&[&["none_ab12cd34/attempt_0/0/stderr.log"], &["none_qw12er34/attempt_0/0/stderr.log"]]);
     jobs(&[&[
@@ -146,6 +147,12 @@ fn one_folder_one_job() {
     jobs(&[&["a/0.log", "a/1.log", "a/2.log"], &["b/log.0", "b/log.1"]]);
     jobs(&[&["a/run/output-0.txt", "a/run/output-1.txt", "a/run/output-2.txt"]]);
     jobs(&[&["a/nccl_trace_rank_0", "a/nccl_trace_rank_1", "a/train.log"]]);
+}
+
+#[test]
+fn folders_with_names_of_their_own_are_no_parts() {
+    jobs(&[&["system-error/log.txt"], &["checkpoint-rank0/log.txt"], &["main-results/log.txt"]]);
+    jobs(&[&["a/rank0_logs/x.txt", "a/logs-node1/x.txt", "a/stderr/0.txt", "a/dmesg/node1.txt"]]);
 }
 
 #[test]
@@ -212,6 +219,10 @@ fn first_lines_decide_where_names_do_not() {
     said(
         &[&["a/alpha.log"], &["a/beta.log"]],
         &[("a/alpha.log", "SLURM_JOB_ID=1"), ("a/beta.log", "SLURM_JOB_ID=2")],
+    );
+    said(
+        &[&["none_ab12cd34/attempt_0/0/stderr.log", "none_qw12er34/attempt_0/0/stderr.log"]],
+        &[("none_ab12cd34/attempt_0/0/stderr.log", &one), ("none_qw12er34/attempt_0/0/stderr.log", &one)],
     );
     // Folders side by side that are hosts of one job.
     said(&[&["x/east/out.log", "x/west/out.log"]], &[("x/east/out.log", &one), ("x/west/out.log", &one)]);

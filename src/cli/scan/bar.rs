@@ -48,6 +48,25 @@ impl Bar {
     }
 }
 
+/// A sign of life while files are looked at, on a terminal only; it ends when it is dropped.
+pub(super) struct Looking(ProgressBar);
+
+impl Looking {
+    pub(super) fn new() -> Self {
+        let terminal = io::stderr().is_terminal();
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target).with_message("looking at what is there");
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 impl Watch for Bar {
     fn read(&self, bytes: u64, record: &Record) {
         let read = self.read.fetch_add(1, Ordering::Relaxed) + 1;
