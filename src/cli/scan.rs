@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// What a shell shows for a process that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
 /// `ncclcheck scan`.
 pub(super) fn run(global: &Global, args: &ScanArgs) -> Result<u8, Fail> {
     outputs_known(&args.output)?;
@@ -33,7 +36,9 @@ pub(super) fn run(global: &Global, args: &ScanArgs) -> Result<u8, Fail> {
         (Some(path), _) => Index::open(path)?,
         (None, _) => Index::open(&default_index()?)?,
     };
-    signals::on_interrupt(&Arc::default(), false);
+    // The first Ctrl-C ends it between two jobs, so that nothing is left lying about; a second one at once.
+    let stop: Arc<AtomicBool> = Arc::default();
+    signals::on_interrupt(&stop, true);
     let looking = bar::Looking::new();
     let plan = scan::plan(&engine.knowledge, &options, &mut index)?;
     drop(looking);
@@ -48,8 +53,13 @@ pub(super) fn run(global: &Global, args: &ScanArgs) -> Result<u8, Fail> {
     }
     let left_out = plan.left_out.clone();
     let bar = bar::Bar::new(plan.to_read(), plan.bytes);
-    let outcome = scan::run(&engine, plan, &options, &mut index, &bar, &AtomicBool::new(false))?;
+    let outcome = scan::run(&engine, plan, &options, &mut index, &bar, &stop)?;
     bar.end(&outcome);
+    if outcome.stopped {
+        let kept = if args.no_index { "" } else { "; the same command goes on from here" };
+        complain(&format!("stopped after {} jobs{kept}", outcome.read));
+        return Ok(INTERRUPTED);
+    }
     broken(&outcome.records, &left_out);
     let records = args.selection.of(outcome.records);
     for path in &args.output {

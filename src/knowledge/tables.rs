@@ -130,8 +130,6 @@ pub enum LayoutKind {
     SaysComm,
     /// The first lines name the job.
     SaysJob,
-    /// The first lines name where the ranks meet.
-    SaysMaster,
 }
 
 /// Where a layout holds.

@@ -122,7 +122,17 @@ pub(super) fn group(
         GroupBy::Name => by_names(items, &kept, layouts, &mut |_| Head::default(), false, &mut out),
         GroupBy::Auto => by_names(items, &kept, layouts, head, true, &mut out),
     }
-    out.groups.sort_by(|a, b| a.key.cmp(&b.key));
+    out.groups.sort_by(|a, b| (&a.key, &a.items).cmp(&(&b.key, &b.items)));
+    // A folder and an id may be called alike; a name stands for one job.
+    for n in 1..out.groups.len() {
+        let same =
+            (0..n).rev().take_while(|&o| out.groups[o].key.split('~').next() == Some(&out.groups[n].key));
+        let before = same.count();
+        if before > 0 {
+            let key = format!("{}~{}", out.groups[n].key, before + 1);
+            out.groups[n].key = key;
+        }
+    }
     out.left_out.sort_unstable();
     out
 }
@@ -478,9 +488,8 @@ impl Sort<'_> {
             let head = (self.head)(n);
             all.comms.extend(head.comms);
             all.jobs.extend(head.jobs);
-            all.masters.extend(head.masters);
         }
-        for list in [&mut all.comms, &mut all.jobs, &mut all.masters] {
+        for list in [&mut all.comms, &mut all.jobs] {
             list.sort();
             list.dedup();
         }
@@ -568,7 +577,7 @@ fn conflict(a: &Head, b: &Head) -> bool {
     if shared(&a.jobs, &b.jobs) || shared(&a.comms, &b.comms) {
         return false;
     }
-    apart(&a.jobs, &b.jobs) || apart(&a.comms, &b.comms) || apart(&a.masters, &b.masters)
+    apart(&a.jobs, &b.jobs) || apart(&a.comms, &b.comms)
 }
 
 /// Folders side by side whose files name the same communicator are hosts of one job, unless they are copies.

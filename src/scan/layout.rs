@@ -45,8 +45,6 @@ pub(super) struct Head {
     pub(super) comms: Vec<String>,
     /// Numbers of the job.
     pub(super) jobs: Vec<String>,
-    /// Where the ranks meet.
-    pub(super) masters: Vec<String>,
 }
 
 /// Most ids of one kind that are kept of a file.
@@ -58,19 +56,17 @@ pub(super) struct Layouts {
     all: Vec<(LayoutKind, LayoutOn, Regex)>,
     comm: Vec<regex::bytes::Regex>,
     job: Vec<regex::bytes::Regex>,
-    master: Vec<regex::bytes::Regex>,
 }
 
 impl Layouts {
     /// Compiles; gives the patterns that are none, with the reason.
     pub(super) fn new(table: &[Layout]) -> (Self, Vec<String>) {
         let mut faults = Vec::new();
-        let mut out = Self { all: Vec::new(), comm: Vec::new(), job: Vec::new(), master: Vec::new() };
+        let mut out = Self { all: Vec::new(), comm: Vec::new(), job: Vec::new() };
         for layout in table {
             let says = match layout.kind {
                 LayoutKind::SaysComm => Some(&mut out.comm),
                 LayoutKind::SaysJob => Some(&mut out.job),
-                LayoutKind::SaysMaster => Some(&mut out.master),
                 _ => None,
             };
             let result = match says {
@@ -196,7 +192,7 @@ impl Layouts {
             let mut out: Vec<String> = Vec::new();
             for r in list {
                 for c in r.captures_iter(bytes) {
-                    let Some(m) = c.name("id").or_else(|| c.name("at")) else { continue };
+                    let Some(m) = c.name("id") else { continue };
                     let id = String::from_utf8_lossy(m.as_bytes()).into_owned();
                     if !out.contains(&id) && out.len() < IDS {
                         out.push(id);
@@ -206,7 +202,7 @@ impl Layouts {
             out.sort();
             out
         };
-        Head { comms: ids(&self.comm), jobs: ids(&self.job), masters: ids(&self.master) }
+        Head { comms: ids(&self.comm), jobs: ids(&self.job) }
     }
 }
 
@@ -246,9 +242,9 @@ pub(super) fn check(table: &[Layout]) -> Vec<String> {
                 }
                 LayoutKind::Holder if all.folder(sample).holder => String::new(),
                 LayoutKind::Holder => "it is no such folder".into(),
-                LayoutKind::SaysComm | LayoutKind::SaysJob | LayoutKind::SaysMaster => {
+                LayoutKind::SaysComm | LayoutKind::SaysJob => {
                     let head = all.head(sample.as_bytes());
-                    [head.comms, head.jobs, head.masters].concat().join(",")
+                    [head.comms, head.jobs].concat().join(",")
                 }
                 LayoutKind::Part
                 | LayoutKind::Stream

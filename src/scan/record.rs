@@ -270,9 +270,11 @@ impl Record {
         let hours = |s: f64| world_size.map(|w| round(s * w as f64 / 3600.0, 1e4));
         let evidence = first.and_then(|d| d.evidence.first());
         let began = first.and_then(|d| {
-            d.evidence.iter().filter_map(|e| times.civil(e.time.as_deref().or(e.time_text.as_deref())?)).min()
+            let said = d.evidence.iter().filter_map(|e| e.time.as_deref().or(e.time_text.as_deref()));
+            said.filter(|t| times.comparable(t)).filter_map(|t| times.civil(t)).min()
         });
-        let lost = began.zip(times.last_in_log).map(|(from, to)| seconds(from, to)).filter(|s| *s >= 0.0);
+        let lost = began.zip(times.last_in_log).map(|(from, to)| seconds(from, to));
+        let lost = lost.filter(|s| *s >= 0.0 && times.seconds.is_some_and(|all| *s <= all));
         let mut problems = known.problems;
         for input in &report.inputs {
             problems.extend(input.problems.iter().map(|p| format!("{}: {p}", input.path)));
@@ -389,6 +391,15 @@ struct Times {
     seconds: Option<f64>,
     /// Time of the newest file, in UTC.
     file: Option<jiff::civil::DateTime>,
+    /// What is known of the last time in the logs.
+    parts: Option<Parts>,
+}
+
+/// What a time tells: the year, the zone. Two that tell different parts may lie apart by anything.
+type Parts = (bool, bool);
+
+fn parts(text: &str) -> Parts {
+    (civil(text).is_some(), text.parse::<jiff::Timestamp>().is_ok())
 }
 
 impl Times {
@@ -402,6 +413,7 @@ impl Times {
             from: "file",
             seconds: None,
             file: file.map(|f| jiff::tz::Offset::UTC.to_datetime(f)),
+            parts: last.map(parts),
         };
         out.last = out.file;
         let (begin, end) = (first.and_then(|t| out.civil(t)), last.and_then(|t| out.civil(t)));
@@ -413,12 +425,16 @@ impl Times {
         }
         if let Some((begin, text)) = begin.zip(first) {
             out.first_text = Some(if civil(text).is_some() { text.to_string() } else { begin.to_string() });
-            // Times that know different parts of the date may lie apart by anything.
-            let alike = first.zip(last).is_some_and(|(a, b)| civil(a).is_some() == civil(b).is_some());
+            let alike = out.comparable(text);
             out.seconds =
                 out.last_in_log.filter(|_| alike).map(|end| seconds(begin, end)).filter(|s| *s >= 0.0);
         }
         out
+    }
+
+    /// Whether a time tells the same parts as the last one.
+    fn comparable(&self, text: &str) -> bool {
+        self.parts == Some(parts(text))
     }
 
     /// A time as the report gives it. Where only the year is missing it is that of the newest file, or the one before
@@ -452,4 +468,46 @@ fn seconds(from: jiff::civil::DateTime, to: jiff::civil::DateTime) -> f64 {
 fn week(at: jiff::civil::DateTime) -> String {
     let week = at.date().iso_week_date();
     format!("{:04}-W{:02}", week.year(), week.week())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-02-10T00:00:00Z.
+    const FILE: i64 = 1_770_681_600_000_000_000;
+
+    fn times(first: &str, last: &str) -> (Option<f64>, Option<String>, &'static str) {
+        let t = Times::new(Some(first).filter(|t| !t.is_empty()), Some(last).filter(|t| !t.is_empty()), FILE);
+        (t.seconds, t.last_text, t.from)
+    }
+
+    #[test]
+    fn times_are_taken_from_the_logs_as_far_as_they_go() {
+        assert_eq!(
+            times("2026-02-03T10:00:00Z", "2026-02-03T11:00:00.5Z"),
+            (Some(3600.5), Some("2026-02-03T11:00:00.5Z".into()), "log")
+        );
+        assert_eq!(
+            times("02-03 10:00:00", "02-03 10:01:00"),
+            (Some(60.0), Some("2026-02-03T10:01:00".into()), "log, year of file")
+        );
+        // December of a file of February is last year's.
+        assert_eq!(times("", "12-30 10:00:00").1.as_deref(), Some("2025-12-30T10:00:00"));
+        assert_eq!(times("", ""), (None, Some("2026-02-10T00:00:00Z".into()), "file"));
+        assert_eq!(times("10:00:00", "11:00:00").2, "file", "a time without a day tells no day");
+    }
+
+    #[test]
+    fn times_that_cannot_be_compared_give_no_length() {
+        assert_eq!(times("2026-02-03T10:00:00", "2026-02-03T11:00:00Z").0, None);
+        assert_eq!(times("02-03 10:00:00", "2026-02-03T11:00:00").0, None);
+        assert_eq!(times("2026-02-03T12:00:00Z", "2026-02-03T11:00:00Z").0, None);
+    }
+
+    #[test]
+    fn ranges_of_ranks_are_counted() {
+        assert_eq!((count("0-7,12"), count(""), count("3")), (9, 0, 1));
+        assert_eq!(week(civil("2027-01-01T00:00:00").unwrap()), "2026-W53");
+    }
 }

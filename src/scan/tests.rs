@@ -247,6 +247,23 @@ fn what_is_no_log_or_names_no_job_is_told() {
 }
 
 #[test]
+fn no_two_jobs_have_one_name() {
+    let paths = ["7/x/a.log", "7/x/b.log", "alpha-4711/a.log", "x/slurm-7.out", "x/slurm-8.out"];
+    let by = r"^(?:x/slurm-)?(\d)".parse::<GroupBy>().unwrap();
+    for by in [GroupBy::Auto, by] {
+        let mut keys: Vec<String> = grouped(&paths, &by, &[]).groups.into_iter().map(|g| g.key).collect();
+        let all = keys.len();
+        keys.dedup();
+        assert_eq!(keys.len(), all, "{keys:?}");
+    }
+    let hex = "0123456789abcdef".repeat(4);
+    let pod = format!("llm-worker-0_ml_train-{hex}.log");
+    let paths = ["llm-ml-train/a.log", "llm-ml-train/b.log", &pod];
+    let keys: Vec<String> = grouped(&paths, &GroupBy::Auto, &[]).groups.into_iter().map(|g| g.key).collect();
+    assert_eq!(keys, ["logs/llm-ml-train", "logs/llm-ml-train~2"]);
+}
+
+#[test]
 fn said_outright() {
     let paths = ["x/7/a.log", "x/7/b/c.log", "x/8/a.log", "y.log"];
     let by = |text: &str| text.parse::<GroupBy>().unwrap();

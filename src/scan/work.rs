@@ -12,7 +12,7 @@ use crate::engine::{self, Engine};
 use crate::input::Given;
 use crate::report::text::{self, Style};
 use crate::report::write_json;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -208,11 +208,13 @@ impl Work<'_> {
             return task.jobs.iter().all(|&n| done(self.job(n, Vec::new(), Vec::new())));
         }
         let mut alive = true;
+        let mut there = HashSet::new();
         if let Err(error) = self.unpacked(task, &mut |d| {
+            there.insert(d.0);
             alive = alive && done(d);
             alive
         }) {
-            for &n in &task.jobs {
+            for &n in task.jobs.iter().filter(|n| !there.contains(n)) {
                 let why = format!("{}: cannot be unpacked: {error}", self.jobs[n].path);
                 alive = alive && done(self.fail(n, Vec::new(), &why));
             }
