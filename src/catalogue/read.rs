@@ -72,10 +72,14 @@ struct Reader<'r, 'b> {
     out: Vec<Event>,
     extra: Vec<Who>,
     extra_by: FxHashMap<Who, u32>,
-    flood: FxHashMap<(u32, u64), (u32, Vec<MessageId>)>,
-    flooded: FxHashMap<(MessageId, u32), (u64, u32)>,
-    /// Messages that the line at hand is, kept or counted.
-    told: Vec<MessageId>,
+    flood: FxHashMap<(u32, u64), (u32, Vec<(MessageId, u32)>)>,
+    /// Messages that the line at hand is, with the rank that each names, kept or counted.
+    told: Vec<(MessageId, u32)>,
+    /// Whether all of them are by the speaker of the line.
+    own_words: bool,
+    speaker: u32,
+    /// Where messages were found.
+    seen: FxHashSet<(u32, MessageId)>,
     folds: Folds<'r>,
     context: Context,
     ids: Ids,
@@ -135,8 +139,10 @@ impl<'r, 'b> Reader<'r, 'b> {
             extra: Vec::new(),
             extra_by: FxHashMap::default(),
             flood: FxHashMap::default(),
-            flooded: FxHashMap::default(),
             told: Vec::new(),
+            own_words: true,
+            speaker: 0,
+            seen: FxHashSet::default(),
             folds: Folds::new(settled),
             context: Context::default(),
             ids,
@@ -155,25 +161,28 @@ impl<'r, 'b> Reader<'r, 'b> {
         if !self.full && self.by_shape(hit, line, shapes) {
             return;
         }
-        let key = (!self.full)
-            .then(|| (hit.speaker, squashed(&self.view.bytes[hit.text as usize..line.end as usize])));
-        if let Some(key) = key
-            && let Some((n, messages)) = self.flood.get_mut(&key)
-        {
+        let text = &self.view.bytes[hit.text as usize..line.end as usize];
+        let (hash, names_rank) = squashed(text);
+        let key = (hit.speaker, hash);
+        if let Some((n, messages)) = self.flood.get_mut(&key) {
             *n += 1;
-            if *n > FLOOD {
-                for message in messages {
-                    let entry = self.flooded.entry((*message, hit.speaker)).or_insert((0, 0));
-                    *entry = (entry.0 + 1, hit.line);
+            if *n > FLOOD && !self.full {
+                for (message, rank) in messages {
+                    if !self.seen.insert((hit.text, *message)) {
+                        continue;
+                    }
+                    self.folds.count((*message, hit.speaker, *rank), hit.line);
                 }
                 return;
             }
         }
+        (self.own_words, self.speaker) = (true, hit.speaker);
         self.told.clear();
         for part in self.parts(hit, line) {
             self.part(part);
         }
-        if let Some(key) = key {
+        // Lines alike may name different ranks, where these are not told by the word before them.
+        if self.own_words && (names_rank || self.told.iter().all(|t| t.1 == u32::MAX)) {
             let told = &self.told;
             self.flood.entry(key).or_insert_with(|| (1, told.clone()));
         }
@@ -416,6 +425,8 @@ impl<'r, 'b> Reader<'r, 'b> {
         if self.full {
             return; // every line is looked at anyway
         }
+        // Another head like it leads to other lines.
+        self.own_words = false;
         let voice = self.voice(part);
         let top = self.view.line(part.line).start as usize + context::FORWARD.1;
         for i in part.line + 1..self.view.count().min(part.line + context::FORWARD.0) {
@@ -498,13 +509,19 @@ impl<'r, 'b> Reader<'r, 'b> {
     }
 
     fn push(&mut self, part: Part, found: Found, via: Via, dev: Option<i32>, time: Option<Stamp>) {
-        self.told.push(found.message);
-        let own = self.view.own.contains(&part.line);
         let entry = &self.catalogue.messages[usize::from(found.message)];
-        if own && self.folds.refused(entry.weighty()) {
-            let rank = found.fields.iter().find(|f| entry.types.get(&f.0) == Some(&FieldType::Rank));
-            let rank = rank.and_then(|f| f.1.parse().ok()).unwrap_or(u32::MAX);
-            self.folds.count((found.message, part.speaker, rank), part.line as u32);
+        let rank = found.fields.iter().find(|f| entry.types.get(&f.0) == Some(&FieldType::Rank));
+        let rank = rank.and_then(|f| f.1.parse().ok()).unwrap_or(u32::MAX);
+        self.told.push((found.message, rank));
+        self.own_words &= part.speaker == self.speaker;
+        // The end of a traceback is found from its head and by itself.
+        if part.nccl.is_none() && !self.seen.insert((part.start as u32, found.message)) {
+            return;
+        }
+        // What begins in the first lines may have been found by the block before, at a traceback's end.
+        let first = if part.nccl.is_some() { 0 } else { context::FORWARD.0 };
+        let own = (self.view.own.start + first..self.view.own.end).contains(&part.line);
+        if own && !self.full && self.fold((found.message, part.speaker, rank), part.line as u32) {
             return;
         }
         self.add(part, found, via, dev, time);
@@ -539,25 +556,8 @@ impl<'r, 'b> Reader<'r, 'b> {
     }
 
     fn finish(mut self, piece: &Piece<'_>) -> Yield {
-        let mut seen = FxHashSet::default();
         let mut events = std::mem::take(&mut self.out);
-        events.retain(|e| seen.insert((e.line, e.sub, e.message)));
         events.sort_by_key(|e| (e.line as i64, e.sub));
-        let flooded = std::mem::take(&mut self.flooded);
-        let mut last_of = FxHashMap::default();
-        if !flooded.is_empty() {
-            last_of.extend(events.iter().enumerate().map(|(i, e)| ((e.message, e.speaker), i)));
-        }
-        for ((message, speaker), (count, last)) in flooded {
-            let no = i64::from(self.view.line(last as usize).no) as u64;
-            match last_of.get(&(message, speaker)) {
-                Some(&at) => {
-                    events[at].count += count;
-                    events[at].last_line = no;
-                }
-                None => self.folds.add((message, speaker, u32::MAX), count, last),
-            }
-        }
         let more = self.folds.take(|line| i64::from(self.view.line(line as usize).no) as u64);
         let extra = std::mem::take(&mut self.extra).into_iter();
         let speakers =

@@ -51,12 +51,13 @@ pub(super) fn quote(view: &View<'_>, line: &Line, start: usize, end: usize) -> (
     (boxed(&view.bytes[from..to]), true)
 }
 
-/// A hash of a text in which figures count for nothing, except a rank's.
-pub(super) fn squashed(text: &[u8]) -> u64 {
+/// A hash of a text in which figures count for nothing, except a rank's, and whether there was one.
+pub(super) fn squashed(text: &[u8]) -> (u64, bool) {
     const K: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut h = K;
     let mut add = |byte: u8| h = (h.rotate_left(5) ^ u64::from(byte)).wrapping_mul(K);
     let mut keep = false;
+    let mut kept = false;
     let mut in_number = false;
     for (i, &b) in text.iter().take(512).enumerate() {
         if !b.is_ascii_digit() {
@@ -66,6 +67,7 @@ pub(super) fn squashed(text: &[u8]) -> u64 {
         }
         if !in_number {
             keep = text[i.saturating_sub(6)..i].windows(3).any(|w| w == b"ank");
+            kept |= keep;
             in_number = true;
             add(b'0');
         }
@@ -73,7 +75,7 @@ pub(super) fn squashed(text: &[u8]) -> u64 {
             add(b);
         }
     }
-    h ^ (h >> 31)
+    (h ^ (h >> 31), kept)
 }
 
 pub(super) fn cut(text: &str, most: usize) -> String {
