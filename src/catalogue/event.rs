@@ -166,6 +166,8 @@ pub struct BulkCount {
     pub count: u64,
     /// Last one.
     pub last: Said,
+    /// The one before it in the same block, where these are told apart.
+    pub before: Option<Said>,
 }
 
 /// Lines that are a message like others before them, counted only.

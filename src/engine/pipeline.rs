@@ -27,7 +27,7 @@ const AFTER: usize = 64 << 10;
 const EDGE: usize = 256 << 10;
 
 /// Threads that read blocks, at most: one thread that cuts blocks cannot feed more.
-const WORKERS: usize = 12;
+const WORKERS: usize = 8;
 /// Bytes of blocks in flight.
 const IN_FLIGHT: usize = 24 << 20;
 
