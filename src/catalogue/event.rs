@@ -201,3 +201,11 @@ pub struct Yield {
     /// Text after the last line end.
     pub tail: bool,
 }
+
+impl Yield {
+    /// About what it takes in memory.
+    pub(crate) fn size(&self) -> usize {
+        let spoken = self.speakers.iter().map(|s| 400 + s.last.text.len()).sum::<usize>();
+        self.events.iter().map(Event::size).sum::<usize>() + spoken
+    }
+}

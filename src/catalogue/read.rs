@@ -67,6 +67,9 @@ pub(crate) fn read(
     read
 }
 
+/// How often a line like it stood in the block, and the messages that it is with the rank that each names.
+type Flood = (u32, Vec<(MessageId, u32)>);
+
 struct Reader<'r, 'b> {
     catalogue: &'r Catalogue,
     view: &'r View<'b>,
@@ -75,7 +78,7 @@ struct Reader<'r, 'b> {
     out: Vec<Event>,
     extra: Vec<Who>,
     extra_by: FxHashMap<Who, u32>,
-    flood: FxHashMap<(u32, u64), (u32, Vec<(MessageId, u32)>)>,
+    flood: FxHashMap<(u32, u64), Flood>,
     /// Lines that were reached from the head of their traceback.
     followed: FxHashSet<u32>,
     /// Messages that the line at hand is, with the rank that each names, kept or counted.
