@@ -7,6 +7,7 @@ mod context;
 mod fold;
 mod quote;
 
+use super::apart::{self, ALIKE, By};
 use super::compile::{Asked, Catalogue, Found};
 use super::event::{BulkCount, Event, Last, Spoken, Via, Yield};
 use super::exceptions::{self, Frame};
@@ -14,7 +15,7 @@ use super::settled::Settled;
 use super::shapes::{Shapes, Told};
 use super::{FieldId, MessageId, boxed, built_in};
 use crate::base::Stamp;
-use crate::knowledge::{FieldType, Kind, Role};
+use crate::knowledge::{Kind, Role};
 use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, View, Who};
 use context::Context;
 use fold::Folds;
@@ -72,14 +73,14 @@ struct Reader<'r, 'b> {
     out: Vec<Event>,
     extra: Vec<Who>,
     extra_by: FxHashMap<Who, u32>,
-    flood: FxHashMap<(u32, u64), (u32, Vec<MessageId>)>,
-    flooded: FxHashMap<(MessageId, u32), (u64, u32)>,
+    flood: FxHashMap<(u32, u64), (u32, Vec<(MessageId, u32)>)>,
+    flooded: FxHashMap<(MessageId, u32, u32), (u64, u32)>,
     /// Whether the lines beside the one at hand were asked too.
     looked_around: bool,
     /// Lines that were reached from the head of their traceback.
     followed: FxHashSet<u32>,
-    /// Messages that the line at hand is, kept or counted.
-    told: Vec<MessageId>,
+    /// Messages that the line at hand is, kept or counted, with what keeps them apart.
+    told: Vec<(MessageId, u32)>,
     folds: Folds<'r>,
     context: Context,
     ids: Ids,
@@ -177,8 +178,8 @@ impl<'r, 'b> Reader<'r, 'b> {
         {
             *n += 1;
             if *n > FLOOD {
-                for message in messages {
-                    let entry = self.flooded.entry((*message, hit.speaker)).or_insert((0, 0));
+                for (message, apart) in messages {
+                    let entry = self.flooded.entry((*message, hit.speaker, *apart)).or_insert((0, 0));
                     *entry = (entry.0 + 1, hit.line);
                 }
                 return;
@@ -201,7 +202,7 @@ impl<'r, 'b> Reader<'r, 'b> {
     /// Whether it is the first of bulk lines of which enough is kept.
     fn is_settled(&self, hit: &Hit) -> bool {
         let Some(opened) = hit.opening.filter(|o| o.bulk) else { return false };
-        self.folds.is_enough((opened.message, hit.speaker, u32::MAX), self.who(hit.speaker))
+        self.folds.is_enough((opened.message, hit.speaker, ALIKE), self.who(hit.speaker))
     }
 
     /// A line behind an NCCL header whose shape tells all; false where it does not.
@@ -240,8 +241,13 @@ impl<'r, 'b> Reader<'r, 'b> {
         };
         for t in told.iter() {
             let at = |span: (u32, u32)| &text[span.0 as usize..(span.1 as usize).min(text.len())];
-            let rank = t.rank.and_then(|r| std::str::from_utf8(at(r)).ok()?.parse().ok()).unwrap_or(u32::MAX);
-            let key = (t.message, hit.speaker, rank);
+            let field = |id| t.fields.iter().find(|f| f.0 == id).map(|f| at(f.1));
+            let apart = match self.catalogue.kept_by(t.message) {
+                By::Rank => t.rank.and_then(|r| std::str::from_utf8(at(r)).ok()?.parse().ok()),
+                By::Name => field(self.ids.name).map(|name| apart::number(name.iter().copied())),
+                By::Words(id) => Some(apart::words(id.and_then(field).unwrap_or(text))),
+            };
+            let key = (t.message, hit.speaker, apart.unwrap_or(ALIKE));
             if self.fold(key, hit.line) {
                 continue;
             }
@@ -528,13 +534,16 @@ impl<'r, 'b> Reader<'r, 'b> {
     }
 
     fn push(&mut self, part: Part, found: Found, via: Via, dev: Option<i32>, time: Option<Stamp>) {
-        self.told.push(found.message);
-        let own = self.view.own.contains(&part.line);
         let entry = &self.catalogue.messages[usize::from(found.message)];
+        let whole = (Some(found.message) == self.ids.unknown).then(|| {
+            let line = self.view.line(part.line);
+            quote(self.view, &line, part.start, part.end).0
+        });
+        let apart = self.catalogue.apart(found.message, &found.fields, &whole.unwrap_or_default());
+        self.told.push((found.message, apart));
+        let own = self.view.own.contains(&part.line);
         if own && self.folds.refused(entry.weighty()) {
-            let rank = found.fields.iter().find(|f| entry.types.get(&f.0) == Some(&FieldType::Rank));
-            let rank = rank.and_then(|f| f.1.parse().ok()).unwrap_or(u32::MAX);
-            self.folds.count((found.message, part.speaker, rank), part.line as u32);
+            self.folds.count((found.message, part.speaker, apart), part.line as u32);
             return;
         }
         self.add(part, found, via, dev, time);
@@ -576,16 +585,17 @@ impl<'r, 'b> Reader<'r, 'b> {
         let flooded = std::mem::take(&mut self.flooded);
         let mut last_of = FxHashMap::default();
         if !flooded.is_empty() {
-            last_of.extend(events.iter().enumerate().map(|(i, e)| ((e.message, e.speaker), i)));
+            let key = |e: &Event| (e.message, e.speaker, self.catalogue.apart(e.message, &e.fields, &e.text));
+            last_of.extend(events.iter().enumerate().map(|(i, e)| (key(e), i)));
         }
-        for ((message, speaker), (count, last)) in flooded {
+        for (key, (count, last)) in flooded {
             let no = i64::from(self.view.line(last as usize).no) as u64;
-            match last_of.get(&(message, speaker)) {
+            match last_of.get(&key) {
                 Some(&at) => {
                     events[at].count += count;
                     events[at].last_line = no;
                 }
-                None => self.folds.add((message, speaker, u32::MAX), count, last),
+                None => self.folds.add(key, count, last),
             }
         }
         let more = self.folds.take(|line| i64::from(self.view.line(line as usize).no) as u64);
