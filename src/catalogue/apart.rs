@@ -5,6 +5,7 @@
 
 use super::{Catalogue, FieldId, MessageId, built_in};
 use crate::knowledge::{FieldType, Kind, Role};
+use crate::text;
 
 /// Nothing keeps them apart.
 pub(crate) const ALIKE: u32 = u32::MAX;
@@ -54,7 +55,11 @@ impl Catalogue {
                 rank.and_then(|f| f.1.parse().ok()).unwrap_or(ALIKE)
             }
             By::Name => self.field_id("name").and_then(field).map_or(ALIKE, |name| number(name.bytes())),
-            By::Words(None) => words(line.as_bytes()),
+            By::Words(None) => {
+                // What a launcher puts before it may tell the month.
+                let line = line.as_bytes();
+                words(&line[text::split_prefix(line).len as usize..])
+            }
             By::Words(Some(id)) => words(field(id).unwrap_or(line).as_bytes()),
         }
     }
