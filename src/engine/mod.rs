@@ -37,7 +37,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threads: 0, block: 1 << 20, attempt: None, interrupted: Arc::default() }
+        Self { threads: 0, block: 2 << 20, attempt: None, interrupted: Arc::default() }
     }
 }
 

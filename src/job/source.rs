@@ -5,13 +5,13 @@
 
 use crate::base::Stamp;
 use crate::catalogue::{
-    ALIKE, Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield, boxed,
-    speaker_key, time_of,
+    ALIKE, BulkCount, Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield,
+    boxed, speaker_key, time_of,
 };
 use crate::dump::Dump;
-use crate::knowledge::Door;
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Speakers of one source that are kept apart.
@@ -57,8 +57,16 @@ pub struct Counted {
     pub count: u64,
     /// The last one.
     pub last: Said,
-    /// The one before it, where lines came one by one.
+    /// The one before it; of lines behind an NCCL header the last one of an earlier block.
     pub before: Option<Said>,
+}
+
+impl Counted {
+    fn add(&mut self, more: BulkCount) {
+        self.count += more.count;
+        let last = std::mem::replace(&mut self.last, more.last);
+        self.before = more.before.or(Some(last));
+    }
 }
 
 /// Everything that one source says.
@@ -151,10 +159,15 @@ impl SourceState {
             b.last.line = absolute(b.last.line);
             let speaker = map.get(b.speaker as usize).copied().unwrap_or(0);
             if self.out.bulk.len() < SPEAKERS * 2 || self.out.bulk.contains_key(&(b.message, speaker)) {
-                let first = || Counted { count: 0, last: b.last.clone(), before: None };
-                let entry = self.out.bulk.entry((b.message, speaker)).or_insert_with(first);
-                entry.count += b.count;
-                entry.before = Some(std::mem::replace(&mut entry.last, b.last));
+                if let Some(before) = &mut b.before {
+                    before.line = absolute(before.line);
+                }
+                match self.out.bulk.entry((b.message, speaker)) {
+                    Entry::Vacant(slot) => {
+                        slot.insert(Counted { count: b.count, last: b.last, before: b.before });
+                    }
+                    Entry::Occupied(slot) => slot.into_mut().add(b),
+                }
             }
         }
         self.base = end;
@@ -210,9 +223,8 @@ impl SourceState {
         let key = self.known_key(catalogue, (event.message, event.speaker, apart));
         let apart = key.2;
         match self.kept.get(&key) {
-            // NCCL's own bulk lines are counted by the reader; others come here one by one.
-            Some(_) if entry.bulk && entry.door == Door::Nccl => return,
-            Some(_) if entry.bulk => return self.one_more(&event),
+            // The reader has counted them.
+            Some(_) if entry.bulk => return,
             Some((n, last)) if *n >= EACH => {
                 // The last one stands for all that came after the first few.
                 let last = &mut self.out.events[*last];
@@ -244,16 +256,6 @@ impl SourceState {
             self.settled.enough(event.message, speaker_key(&speaker.who), apart);
         }
         self.out.events.push(event);
-    }
-
-    /// A further line of a bulk message that is no NCCL line.
-    fn one_more(&mut self, event: &Event) {
-        let text = event.text.chars().take(400).collect::<String>().into();
-        let said = Said { line: event.last_line, text, whole: false, time: event.time };
-        let first = || Counted { count: 1, last: said.clone(), before: None };
-        let slot = self.out.bulk.entry((event.message, event.speaker)).or_insert_with(first);
-        slot.count += event.count;
-        slot.before = Some(std::mem::replace(&mut slot.last, said));
     }
 
     /// Lines that a reader counted, since enough like them is kept or none is taken.

@@ -36,11 +36,6 @@ impl<'s> Folds<'s> {
         Self { settled, by_key: FxHashMap::default() }
     }
 
-    /// Whether the merge takes no more events of that weight.
-    pub(super) fn refused(&self, weighty: bool) -> bool {
-        self.settled.is_over(weighty)
-    }
-
     /// Whether the merge has enough of it.
     pub(super) fn is_enough(&self, key: Key, who: &Who) -> bool {
         self.settled.is_enough(key.0, speaker_key(who), key.2)
@@ -67,14 +62,9 @@ impl<'s> Folds<'s> {
 
     /// Counts a line that needs no event.
     pub(super) fn count(&mut self, key: Key, line: u32) {
-        self.add(key, 1, line);
-    }
-
-    /// Counts several.
-    pub(super) fn add(&mut self, key: Key, count: u64, last: u32) {
         let fold = self.by_key.entry(key).or_insert(Fold { kept: EACH, count: 0, last: 0 });
-        fold.count += count;
-        fold.last = fold.last.max(last);
+        fold.count += 1;
+        fold.last = line;
     }
 
     /// What was counted, in order.
