@@ -177,7 +177,7 @@ pub struct More {
     pub message: MessageId,
     /// Speaker.
     pub speaker: u32,
-    /// Rank that they name in a field; `u32::MAX` where none.
+    /// What keeps them apart from others (the rank that they name); `u32::MAX` where nothing does.
     pub rank: u32,
     /// How many.
     pub count: u64,

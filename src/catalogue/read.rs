@@ -9,6 +9,7 @@ mod context;
 mod fold;
 mod quote;
 
+use super::apart::{self, ALIKE, By};
 use super::compile::{Asked, Catalogue, Found};
 use super::event::{BulkCount, Event, Last, Spoken, Via, Yield};
 use super::exceptions::{self, Frame};
@@ -16,7 +17,7 @@ use super::settled::Settled;
 use super::shapes::{Shapes, Told};
 use super::{FieldId, MessageId, boxed, built_in};
 use crate::base::Stamp;
-use crate::knowledge::{FieldType, Kind, Role};
+use crate::knowledge::{Kind, Role};
 use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, View, Who};
 use bulk::Bulk;
 use context::Context;
@@ -67,7 +68,7 @@ pub(crate) fn read(
     read
 }
 
-/// How often a line like it stood in the block, and the messages that it is with the rank that each names.
+/// How often a line like it stood in the block, and the messages that it is with what keeps each apart.
 type Flood = (u32, Vec<(MessageId, u32)>);
 
 struct Reader<'r, 'b> {
@@ -81,7 +82,7 @@ struct Reader<'r, 'b> {
     flood: FxHashMap<(u32, u64), Flood>,
     /// Lines that were reached from the head of their traceback.
     followed: FxHashSet<u32>,
-    /// Messages that the line at hand is, with the rank that each names, kept or counted.
+    /// Messages that the line at hand is, kept or counted, with what keeps them apart.
     told: Vec<(MessageId, u32)>,
     /// Whether all of them are by the speaker of the line, and no line beside it was asked.
     own_words: bool,
@@ -187,7 +188,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         if let Some((n, messages)) = self.flood.get_mut(&key) {
             *n += 1;
             if *n > FLOOD && !self.full {
-                for (message, rank) in messages {
+                for (message, apart) in messages {
                     if !self.seen.insert((hit.text, *message)) {
                         continue;
                     }
@@ -195,7 +196,7 @@ impl<'r, 'b> Reader<'r, 'b> {
                         let place = (hit.line, hit.text, line.end);
                         self.bulk.add((*message, hit.speaker), place);
                     } else {
-                        self.folds.count((*message, hit.speaker, *rank), hit.line);
+                        self.folds.count((*message, hit.speaker, *apart), hit.line);
                     }
                 }
                 return;
@@ -208,7 +209,8 @@ impl<'r, 'b> Reader<'r, 'b> {
         }
         // Lines alike may name different ranks, where these are not told by the word before them;
         // those whose neighbours say whose they are, are not alike.
-        if self.own_words && (names_rank || self.told.iter().all(|t| t.1 == u32::MAX)) {
+        let names_none = |t: &(MessageId, u32)| t.1 == ALIKE || self.catalogue.kept_by(t.0) != By::Rank;
+        if self.own_words && (names_rank || self.told.iter().all(names_none)) {
             let told = &self.told;
             self.flood.entry(key).or_insert_with(|| (1, told.clone()));
         }
@@ -217,7 +219,7 @@ impl<'r, 'b> Reader<'r, 'b> {
     /// Whether it is the first of bulk lines of which enough is kept.
     fn is_settled(&self, hit: &Hit) -> bool {
         let Some(opened) = hit.opening.filter(|o| o.bulk) else { return false };
-        self.folds.is_enough((opened.message, hit.speaker, u32::MAX), self.who(hit.speaker))
+        self.folds.is_enough((opened.message, hit.speaker, ALIKE), self.who(hit.speaker))
     }
 
     /// A line behind an NCCL header whose shape tells all; false where it does not.
@@ -256,8 +258,13 @@ impl<'r, 'b> Reader<'r, 'b> {
         };
         for t in told.iter() {
             let at = |span: (u32, u32)| &text[span.0 as usize..(span.1 as usize).min(text.len())];
-            let rank = t.rank.and_then(|r| std::str::from_utf8(at(r)).ok()?.parse().ok()).unwrap_or(u32::MAX);
-            let key = (t.message, hit.speaker, rank);
+            let field = |id| t.fields.iter().find(|f| f.0 == id).map(|f| at(f.1));
+            let apart = match self.catalogue.kept_by(t.message) {
+                By::Rank => t.rank.and_then(|r| std::str::from_utf8(at(r)).ok()?.parse().ok()),
+                By::Name => field(self.ids.name).map(|name| apart::number(name.iter().copied())),
+                By::Words(id) => Some(apart::words(id.and_then(field).unwrap_or(text))),
+            };
+            let key = (t.message, hit.speaker, apart.unwrap_or(ALIKE));
             if self.fold(key, hit.line) {
                 continue;
             }
@@ -546,9 +553,12 @@ impl<'r, 'b> Reader<'r, 'b> {
 
     fn push(&mut self, part: Part, found: Found, via: Via, dev: Option<i32>, time: Option<Stamp>) {
         let entry = &self.catalogue.messages[usize::from(found.message)];
-        let rank = found.fields.iter().find(|f| entry.types.get(&f.0) == Some(&FieldType::Rank));
-        let rank = rank.and_then(|f| f.1.parse().ok()).unwrap_or(u32::MAX);
-        self.told.push((found.message, rank));
+        let whole = (Some(found.message) == self.ids.unknown).then(|| {
+            let line = self.view.line(part.line);
+            quote(self.view, &line, part.start, part.end).0
+        });
+        let apart = self.catalogue.apart(found.message, &found.fields, &whole.unwrap_or_default());
+        self.told.push((found.message, apart));
         self.own_words &= part.speaker == self.speaker;
         // The end of a traceback is found from its head and by itself.
         if part.nccl.is_none()
@@ -565,7 +575,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         // What begins in the first lines may have been found by the block before, at a traceback's end.
         let first = if part.nccl.is_some() { 0 } else { context::FORWARD.0 };
         let own = (self.view.own.start + first..self.view.own.end).contains(&part.line);
-        if own && !self.full && self.fold((found.message, part.speaker, rank), part.line as u32) {
+        if own && !self.full && self.fold((found.message, part.speaker, apart), part.line as u32) {
             return;
         }
         self.add(part, found, via, dev, time);

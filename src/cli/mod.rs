@@ -4,12 +4,14 @@
 mod args;
 mod completions;
 mod diagnose;
+mod diff;
 mod events;
 mod explain;
 mod out;
 mod rules;
 mod signals;
 mod sources;
+mod unknown;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -32,6 +34,8 @@ pub fn run() -> ExitCode {
         Command::Diagnose(args) => diagnose::run(&cli.global, args),
         Command::Explain(args) => explain::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
+        Command::Diff(args) => diff::run(&cli.global, args),
+        Command::Unknown(args) => unknown::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),
     })

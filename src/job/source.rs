@@ -5,8 +5,8 @@
 
 use crate::base::Stamp;
 use crate::catalogue::{
-    BulkCount, Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield, boxed,
-    speaker_key, time_of,
+    ALIKE, BulkCount, Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield,
+    boxed, speaker_key, time_of,
 };
 use crate::dump::Dump;
 use crate::text::Who;
@@ -100,6 +100,8 @@ pub struct SourceState {
     last: Vec<Last>,
     by_who: FxHashMap<Who, u32>,
     kept: FxHashMap<(MessageId, u32, u32), (u32, usize)>,
+    /// How many of a message and speaker are told apart.
+    apart: FxHashMap<(MessageId, u32), usize>,
     ahead: FxHashSet<(u64, u32, MessageId)>,
     base: u64,
     open_line: bool,
@@ -201,10 +203,25 @@ impl SourceState {
         at
     }
 
+    /// The key under which a line is kept: where enough are told apart already, a new one is like all others.
+    fn known_key(
+        &self,
+        catalogue: &Catalogue,
+        (message, speaker, apart): (MessageId, u32, u32),
+    ) -> (MessageId, u32, u32) {
+        let key = (message, speaker, apart);
+        let many = self.apart.get(&(message, speaker)).copied().unwrap_or(0);
+        if apart == ALIKE || many < catalogue.kept_by(message).most() || self.kept.contains_key(&key) {
+            return key;
+        }
+        (message, speaker, ALIKE)
+    }
+
     fn keep(&mut self, catalogue: &Catalogue, event: Event, budget: &mut Budget) {
         let entry = &catalogue.messages[usize::from(event.message)];
-        let rank = rank_of(catalogue, &event).unwrap_or(u32::MAX);
-        let key = (event.message, event.speaker, rank);
+        let apart = catalogue.apart(event.message, &event.fields, &event.text);
+        let key = self.known_key(catalogue, (event.message, event.speaker, apart));
+        let apart = key.2;
         match self.kept.get(&key) {
             // The reader has counted them.
             Some(_) if entry.bulk => return,
@@ -227,13 +244,16 @@ impl SourceState {
         }
         let at = self.out.events.len();
         let slot = self.kept.entry(key).or_insert((0, at));
+        if slot.0 == 0 && apart != ALIKE {
+            *self.apart.entry((event.message, event.speaker)).or_default() += 1;
+        }
         *slot = (slot.0 + 1, at);
         // The last place may stand for many speakers, who are not told apart.
         if (entry.bulk || slot.0 >= EACH)
             && (event.speaker as usize) < SPEAKERS - 1
             && let Some(speaker) = self.out.speakers.get(event.speaker as usize)
         {
-            self.settled.enough(event.message, speaker_key(&speaker.who), rank);
+            self.settled.enough(event.message, speaker_key(&speaker.who), apart);
         }
         self.out.events.push(event);
     }
@@ -243,7 +263,8 @@ impl SourceState {
         if catalogue.messages[usize::from(more.message)].bulk {
             return;
         }
-        match self.kept.get(&(more.message, more.speaker, more.rank)) {
+        let key = self.known_key(catalogue, (more.message, more.speaker, more.rank));
+        match self.kept.get(&key) {
             Some((n, last)) if *n >= EACH => {
                 let last = &mut self.out.events[*last];
                 last.count += more.count;
@@ -272,18 +293,6 @@ impl SourceState {
         }
         self.out
     }
-}
-
-/// A field of type rank, so that ranks which share one speaker are capped apart.
-fn rank_of(catalogue: &Catalogue, event: &Event) -> Option<u32> {
-    let entry = &catalogue.messages[usize::from(event.message)];
-    event
-        .fields
-        .iter()
-        .find(|f| entry.types.get(&f.0) == Some(&crate::knowledge::FieldType::Rank))?
-        .1
-        .parse()
-        .ok()
 }
 
 /// First and last time that the source's speakers gave.

@@ -8,7 +8,7 @@ use super::MessageId;
 use crate::text::Who;
 use rustc_hash::FxHashMap;
 
-/// Message, speaker, and the rank that a field names (`u32::MAX` where none).
+/// Message, speaker, and what keeps lines apart (the rank that a field names; `u32::MAX` where nothing does).
 type Key = (MessageId, u32, u32);
 
 #[derive(Clone, Copy)]
