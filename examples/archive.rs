@@ -95,7 +95,7 @@ impl Maker {
         let words = format!(
             "--ranks {ranks} --nodes 2 --bytes {bytes} --fault {fault} --seed {seed} {} {} {}",
             // Lines of steps come by chance there: whose are missing would be a guess.
-            if n % 4 == 0 && fault != "hang" { "--sparse" } else { "--dense" },
+            if n.is_multiple_of(4) && fault != "hang" { "--sparse" } else { "--dense" },
             if split { "--split-by-rank" } else { "--out" },
             out.display()
         );
@@ -242,7 +242,7 @@ impl Maker {
         if batch.is_empty() {
             return Ok(());
         }
-        let nested = n % 2 == 1;
+        let nested = !n.is_multiple_of(2);
         let name = format!("packed/batch-{}.tar{}", word(n), if nested { "" } else { ".gz" });
         if nested {
             let mut inner: Files = Vec::new();

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use, besides itself. `docs/architecture.md` says why.
-const MAY: [(&str, &[&str]); 13] = [
+const MAY: [(&str, &[&str]); 15] = [
     ("base", &[]),
     ("knowledge", &["base"]),
     ("input", &["base"]),
@@ -19,15 +19,31 @@ const MAY: [(&str, &[&str]); 13] = [
     ("rules", &["base", "catalogue", "job", "knowledge"]),
     ("report", &["base"]),
     ("verdict", &["base", "catalogue", "job", "knowledge", "report", "rules"]),
+    ("templates", &["base", "text"]),
+    ("compare", &["base", "catalogue", "job", "knowledge", "report", "templates", "verdict"]),
     (
         "engine",
-        &["base", "catalogue", "dump", "input", "job", "knowledge", "report", "rules", "text", "verdict"],
+        &[
+            "base",
+            "catalogue",
+            "compare",
+            "dump",
+            "input",
+            "job",
+            "knowledge",
+            "report",
+            "rules",
+            "templates",
+            "text",
+            "verdict",
+        ],
     ),
     (
         "scan",
         &[
             "base",
             "catalogue",
+            "compare",
             "dump",
             "engine",
             "input",
@@ -35,6 +51,7 @@ const MAY: [(&str, &[&str]); 13] = [
             "knowledge",
             "report",
             "rules",
+            "templates",
             "text",
             "verdict",
         ],
@@ -44,6 +61,7 @@ const MAY: [(&str, &[&str]); 13] = [
         &[
             "base",
             "catalogue",
+            "compare",
             "dump",
             "engine",
             "input",
@@ -52,6 +70,7 @@ const MAY: [(&str, &[&str]); 13] = [
             "report",
             "rules",
             "scan",
+            "templates",
             "text",
             "verdict",
         ],

@@ -133,7 +133,7 @@ fn a_second_scan_reads_what_is_new_or_has_grown_and_nothing_else() {
     // A job that is gone stays in the index; one whose files are another's now does not.
     fs::remove_file(own.root().join("slurm-99999.out")).unwrap();
     assert_eq!(read(&options, &mut index).records.len(), 28);
-    assert_eq!(index.len().unwrap(), 29);
+    assert_eq!(index.jobs_known().unwrap(), 29);
     let by_file = Options { group_by: GroupBy::File, ..own.options() };
     let regrouped = read(&by_file, &mut index);
     let left = index.records().unwrap();
@@ -192,14 +192,17 @@ fn a_scan_that_was_killed_goes_on_to_the_same_records() {
     let mut child = program(&args).stdout(Stdio::null()).spawn().unwrap();
     // As soon as some jobs stand in the index, whenever that is.
     while child.try_wait().unwrap().is_none() {
-        if Index::read_only(&index).and_then(|i| i.len().map_err(|e| e.to_string())).is_ok_and(|n| n >= 5) {
+        if Index::read_only(&index)
+            .and_then(|i| i.jobs_known().map_err(|e| e.to_string()))
+            .is_ok_and(|n| n >= 5)
+        {
             child.kill().unwrap();
             break;
         }
         std::thread::yield_now();
     }
     child.wait().unwrap();
-    assert!(Index::read_only(&index).unwrap().len().unwrap() >= 5);
+    assert!(Index::read_only(&index).unwrap().jobs_known().unwrap() >= 5);
     let output = run(&args);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let mut whole = Vec::new();

@@ -187,7 +187,7 @@ fn by_names(
 ) {
     let classes = Classes::new(items, kept, layouts);
     // Jobs whose folder or name says which they are, by the folders above and the id.
-    let mut sure: BTreeMap<(String, String), (Vec<usize>, BTreeSet<&'static str>)> = BTreeMap::new();
+    let mut sure = Sure::new();
     let mut clusters: BTreeMap<String, Cluster> = BTreeMap::new();
     for &n in kept {
         let item = &items[n];
@@ -321,6 +321,7 @@ struct Sort<'a> {
     looks: bool,
 }
 
+/// Jobs by the folders above and the id: their items, and why these are one.
 type Sure = BTreeMap<(String, String), (Vec<usize>, BTreeSet<&'static str>)>;
 
 /// Files of one name.

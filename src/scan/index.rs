@@ -267,7 +267,7 @@ impl Index {
     }
 
     fn entries(&self, condition: &str, job: &str) -> Result<Vec<Entry>, Fault> {
-        let run = || -> rusqlite::Result<Vec<(String, Vec<u8>, Vec<u8>)>> {
+        let run = || -> rusqlite::Result<Vec<Row>> {
             let mut query = self.db.prepare(&format!(
                 "SELECT record, json, text FROM job WHERE {condition} ORDER BY job, place"
             ))?;
@@ -291,11 +291,14 @@ impl Index {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn len(&self) -> Result<u64, Fault> {
+    pub fn jobs_known(&self) -> Result<u64, Fault> {
         let n = self.db.query_row("SELECT count(*) FROM job", [], |row| row.get::<_, i64>(0)).optional();
         n.map(|n| n.unwrap_or(0).cast_unsigned()).map_err(|e| fault(&e))
     }
 }
+
+/// Record and packed reports of a job.
+type Row = (String, Vec<u8>, Vec<u8>);
 
 /// Where a job stands, what it was read from and by what it was judged.
 #[derive(Debug, Clone, Copy)]

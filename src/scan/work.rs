@@ -175,10 +175,10 @@ fn tasks(jobs: &[Job]) -> Vec<Task> {
         }
     }
     let mut tasks: BTreeMap<usize, Task> = BTreeMap::new();
-    for n in 0..jobs.len() {
+    for (n, job) in jobs.iter().enumerate() {
         let task = tasks.entry(root(&into, n)).or_default();
         task.jobs.push(n);
-        task.archives.extend(jobs[n].members.keys());
+        task.archives.extend(job.members.keys());
     }
     let mut tasks: Vec<Task> = tasks.into_values().collect();
     for task in &mut tasks {

@@ -7,6 +7,8 @@ mod advice;
 mod build;
 mod mask;
 mod order;
+mod timeline;
 
 pub use build::{build, evidence_of};
+pub(crate) use mask::mask;
 pub use order::{Ordered, order};
