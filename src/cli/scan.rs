@@ -306,7 +306,8 @@ impl Selection {
     fn of(&self, mut records: Vec<Record>) -> Vec<Record> {
         let fits = |pattern: &str, id: &str| {
             pattern == id
-                || pattern.strip_suffix(['*', '/']).is_some_and(|start| id.starts_with(start))
+                || pattern.ends_with('/') && id.starts_with(pattern)
+                || pattern.strip_suffix('*').is_some_and(|start| id.starts_with(start))
                 || id.split('/').next() == Some(pattern)
         };
         records.retain(|r| {
