@@ -6,6 +6,7 @@ mod completions;
 mod diagnose;
 mod events;
 mod explain;
+mod memory;
 mod out;
 mod rules;
 mod signals;
@@ -32,6 +33,7 @@ pub fn run() -> ExitCode {
         Command::Diagnose(args) => diagnose::run(&cli.global, args),
         Command::Explain(args) => explain::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
+        Command::Memory(args) => memory::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),
     })

@@ -129,6 +129,9 @@ pub struct Change {
     /// So many communicators less on each rank.
     #[serde(default)]
     pub fewer: u64,
+    /// Whether it is told too where it frees nothing, since many believe that it does.
+    #[serde(default)]
+    pub told: bool,
     /// NCCL releases that it works for, as a range; all where empty.
     #[serde(default)]
     pub nccl: String,

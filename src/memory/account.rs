@@ -48,6 +48,8 @@ pub struct RefusedSeen {
     pub line: u64,
     /// Bytes.
     pub bytes: u64,
+    /// Whether GPU memory was asked for.
+    pub gpu: bool,
 }
 
 /// What an account is made of.
@@ -187,10 +189,10 @@ pub fn account(tables: &Tables, mut input: Input) -> Account {
             source: r.source.clone(),
             line: r.line,
             bytes: r.bytes,
-            means: meanings(&tables.constants, r.bytes, release, &env, true),
+            means: of_place(meanings(&tables.constants, r.bytes, release, &env, r.gpu), r.gpu),
         })
         .collect();
-    let allocators: Vec<Allocator> = input
+    let mut allocators: Vec<Allocator> = input
         .gave_up
         .iter()
         .filter_map(|(place, text)| {
@@ -210,6 +212,9 @@ pub fn account(tables: &Tables, mut input: Input) -> Account {
             Some(a)
         })
         .collect();
+    // A traceback that is printed twice says it twice.
+    let mut told = BTreeSet::new();
+    allocators.retain(|a| told.insert((a.rank, a.host.clone(), a.device, a.tried, a.free, a.allocated)));
     let differs = compare::differs(&processes, &allocators);
     let changes = plan_of(tables, &input)
         .filter(|_| !input.derived)
@@ -217,6 +222,12 @@ pub fn account(tables: &Tables, mut input: Input) -> Account {
         .unwrap_or_default();
     let notes = notes(&input, &processes);
     Account { schema: "ncclcheck.memory/1", processes, refused, allocators, differs, changes, notes }
+}
+
+/// Only what fits the memory that was asked for.
+fn of_place(mut all: Vec<Meaning>, gpu: bool) -> Vec<Meaning> {
+    all.retain(|m| m.place.starts_with("GPU") == gpu);
+    all
 }
 
 fn notes(input: &Input, processes: &[ProcessAccount]) -> Vec<String> {

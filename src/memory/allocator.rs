@@ -94,6 +94,13 @@ pub(super) fn read(text: &str) -> Option<Allocator> {
             out.holders.push(Holder { pid, bytes, rank: None });
         }
     }
+    // In a container the process does not know its own number: the one that holds at least its pool is itself.
+    if let (None, [only]) = (out.process, &out.holders[..])
+        && out.allocated.is_some_and(|a| only.bytes >= a + out.unused.unwrap_or(0))
+    {
+        out.process = Some(only.bytes);
+        out.holders.clear();
+    }
     Some(out)
 }
 
@@ -213,6 +220,9 @@ mod tests {
         assert_eq!((a.total.map(|t| t >> 20), a.free), (Some(32512), Some(512 << 20)));
         let a = read(OLDEST).unwrap();
         assert_eq!((a.tried, a.unused, a.process), (Some(20 << 20), None, None));
+        // A container: the number is not the one that the process knows.
+        let a = read("CUDA out of memory. Tried to allocate 342.00 MiB. GPU  has a total capacity of 79.15 GiB of which 137.25 MiB is free. Process 4411 has 78.99 GiB memory in use. Of the allocated memory 77.18 GiB is allocated by PyTorch, and 290.11 MiB is reserved by PyTorch but unallocated.").unwrap();
+        assert_eq!((a.process.map(|p| p >> 30), a.holders.len(), a.device), (Some(78), 0, None));
         assert!(read("step 1 loss 2.0").is_none());
         assert!(read("Tried to allocate ").is_some_and(|a| a.tried.is_none()));
     }

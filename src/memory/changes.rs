@@ -41,6 +41,9 @@ pub fn effects(constants: &[Constant], changes: &[Change], plan: &Plan) -> Vec<E
         })
         .filter_map(|c| {
             let (frees_least, frees, host) = effect(constants, plan, &c.set, c.fewer)?;
+            if (frees_least, frees, host) == (0, 0, 0) && !c.told {
+                return None;
+            }
             Some(Effect {
                 id: c.id.clone(),
                 set: c.set.clone(),

@@ -43,13 +43,18 @@ pub fn meanings(
     let mut found: Vec<Meaning> = Vec::new();
     let ages: Vec<Release> = release.map_or_else(|| AGES.iter().rev().copied().collect(), |r| vec![r]);
     for age in ages {
+        let usual = Sizes::new(constants, Some(age), "x86_64", env);
         for arch in ["x86_64", "aarch64"] {
             let own = Sizes::new(constants, Some(age), arch, env);
             for cumem in [own.cumem, !own.cumem] {
                 let sizes = Sizes { cumem, ..own };
                 for meaning in candidates(&sizes, bytes) {
-                    if !found.contains(&meaning) {
-                        found.push(meaning);
+                    let known =
+                        found.iter().any(|m| m.place == meaning.place && m.what.starts_with(&meaning.what));
+                    let what =
+                        if own == usual { meaning.what } else { format!("{} on an ARM host", meaning.what) };
+                    if !known {
+                        found.push(Meaning { what, ..meaning });
                     }
                 }
             }
