@@ -8,7 +8,7 @@ use crate::catalogue::Via;
 use crate::input::Given;
 use crate::job::{Job, ProcessId};
 use crate::knowledge::{FieldType, Role};
-use crate::memory::{self, Account, Allocator, Env, ProcessSeen, RefusedSeen, Tally};
+use crate::memory::{self, Account, Allocator, ProcessSeen, RefusedSeen, Tally};
 use crate::text::{Level, Opened, Piece, Scanner, Scratch, ShapeFacts, Who};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,25 +95,11 @@ impl Engine {
                     host: known.and_then(|p| p.host.clone()),
                     name,
                     release: job.release("nccl", process),
-                    env: self.env_of(job, process),
+                    env: job.env_of(process, "NCCL_"),
                     tally,
                 }
             })
             .collect()
-    }
-
-    /// The variables that the model reads, as a process has them set.
-    pub(super) fn env_of(&self, job: &Job, process: Option<ProcessId>) -> Env {
-        let mut env = Env::new();
-        for (name, list) in job.settings.iter().filter(|(name, _)| name.starts_with("NCCL_")) {
-            let own = list.iter().find(|s| s.process.is_some() && s.process == process);
-            let values: BTreeSet<&str> = list.iter().map(|s| s.value.as_str()).collect();
-            let shared = (values.len() == 1).then(|| list.first()).flatten();
-            if let Some(setting) = own.or(shared) {
-                env.insert(name.clone(), setting.value.clone());
-            }
-        }
-        env
     }
 
     /// Sizes that were asked for in vain: a field of bytes in a message of a cause of memory.

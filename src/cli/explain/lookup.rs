@@ -255,7 +255,7 @@ fn fix(from: &crate::knowledge::Fix) -> Fix {
             "diagnostic" => "diagnostic",
             _ => "fix",
         },
-        text: one_line(&from.text) + &only,
+        text: one_line(&from.general_text()) + &only,
         env: (!from.env.is_empty()).then(|| from.env.clone()),
         cost: one_line(&from.cost),
         verify: one_line(&from.verify),
