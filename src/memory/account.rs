@@ -111,8 +111,10 @@ pub struct ProcessAccount {
     pub cumem: bool,
     /// How that is known.
     pub cumem_by: &'static str,
-    /// Communicators that it made.
+    /// Communicators that it began to make.
     pub communicators: u64,
+    /// Those of them that were made to the end.
+    pub made: u64,
     /// Those that it destroyed or aborted.
     pub destroyed: u64,
     /// Their channels, each with how many have them.
@@ -338,6 +340,7 @@ impl<'r> Reading<'r> {
             cumem: self.sizes.cumem,
             cumem_by: self.cumem_by,
             communicators: t.communicators(),
+            made: t.made(),
             destroyed: t.destroyed,
             channels: t.counts.iter().map(|(c, n)| (*c, *n)).collect(),
             items: self.items,
@@ -738,7 +741,7 @@ pub fn plan_of(tables: &Tables, input: &Input) -> Option<Plan> {
             per_peer: counts.per_peer,
             heads: if heads > 0 { heads } else { per_node },
         },
-        communicators: t.communicators().saturating_sub(t.destroyed).max(1),
+        communicators: t.made().saturating_sub(t.destroyed).max(1),
         local: match () {
             () if t.sends.keys().any(|k| k.transport == Transport::P2pRead) => Local::P2pRead,
             () if t.sends.keys().any(|k| k.transport == Transport::Shm) => Local::Shm,

@@ -164,6 +164,13 @@ impl Tally {
         by_lines.max(self.counts.values().sum())
     }
 
+    /// Those that were made to the end: by the line that says so, or that names their channels.
+    #[must_use]
+    pub fn made(&self) -> u64 {
+        let done: u64 = self.comms.values().map(|c| c.2).sum();
+        done.max(self.counts.values().sum())
+    }
+
     /// Ranks of the largest communicator.
     #[must_use]
     pub fn nranks(&self) -> u64 {

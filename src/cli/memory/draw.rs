@@ -13,7 +13,7 @@ const GROUPS: usize = 12;
 fn mib(span: Span) -> String {
     let one = |bytes: u64| {
         let text = format!("{:.1}", bytes as f64 / MIB as f64);
-        text.trim_end_matches(".0").to_string()
+        if bytes > 0 && text == "0.0" { "<0.1".into() } else { text.trim_end_matches(".0").to_string() }
     };
     if span.least == span.most { one(span.most) } else { format!("{}-{}", one(span.least), one(span.most)) }
 }
@@ -159,6 +159,9 @@ fn process(all: &[&ProcessAccount], p: &ProcessAccount, page: &mut Page) {
     let nccl = p.nccl.as_ref().map_or("release unknown".into(), |r| format!("NCCL {r}"));
     let cumem = if p.cumem { "on" } else { "off" };
     let mut facts = format!("{nccl}, cuMem {cumem} (by {}), {} communicator(s)", p.cumem_by, p.communicators);
+    if p.made < p.communicators {
+        facts.push_str(&format!(", {} of them not to the end", p.communicators - p.made));
+    }
     if p.destroyed > 0 {
         facts.push_str(&format!(", {} of them destroyed or aborted", p.destroyed));
     }
