@@ -7,6 +7,7 @@ mod diagnose;
 mod diff;
 mod events;
 mod explain;
+mod memory;
 mod out;
 mod rules;
 mod scan;
@@ -37,6 +38,7 @@ pub fn run() -> ExitCode {
         Command::Events(args) => events::run(&cli.global, args),
         Command::Diff(args) => diff::run(&cli.global, args),
         Command::Unknown(args) => unknown::run(&cli.global, args),
+        Command::Memory(args) => memory::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
         Command::Scan(args) => scan::run(&cli.global, args),
         Command::Trends(args) => scan::trends(&cli.global, args),

@@ -4,7 +4,7 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Code, Layout, Message, Rule, Tables, Variable};
+use super::{Bug, Change, Code, Constant, Layout, Message, Rule, Tables, Variable};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -87,6 +87,10 @@ struct CodeFile {
     bug: Vec<Bug>,
     #[serde(default)]
     layout: Vec<Layout>,
+    #[serde(default)]
+    constant: Vec<Constant>,
+    #[serde(default)]
+    change: Vec<Change>,
 }
 
 /// A file of `rules/`, by what its path says that it is.
@@ -356,6 +360,11 @@ impl Knowledge {
         t.bugs.extend(file.bug);
         // Those of a folder come first: the first that fits decides.
         t.layouts.splice(0..0, file.layout);
+        t.constants.extend(file.constant);
+        for change in file.change {
+            t.changes.retain(|o| o.id != change.id);
+            t.changes.push(change);
+        }
     }
 
     /// Resolves sets (`@name`) and trailing `*` against an id.
