@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use, besides itself. `docs/architecture.md` says why.
-const MAY: [(&str, &[&str]); 15] = [
+const MAY: [(&str, &[&str]); 16] = [
     ("base", &[]),
     ("knowledge", &["base"]),
     ("memory", &["base", "knowledge"]),
@@ -70,6 +70,7 @@ const MAY: [(&str, &[&str]); 15] = [
             "input",
             "job",
             "knowledge",
+            "memory",
             "report",
             "rules",
             "scan",
