@@ -41,6 +41,11 @@ pub use tally::{Kind, Sum, Tally};
 /// 2^20.
 pub const MIB: u64 = 1 << 20;
 
+/// A sum of bytes that stops at the end of the numbers.
+fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
 /// From the fewest to the most bytes that something can take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Span {

@@ -8,7 +8,7 @@ use super::lines::{Algorithm, Counts};
 use super::plan::mib_text;
 use super::sizes::up;
 use super::tally::Sum;
-use super::{Direction, MIB, Sizes, Span, Transport, connection};
+use super::{Direction, MIB, Sizes, Span, Transport, connection, sum};
 use crate::knowledge::Tables;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,8 +89,8 @@ impl<'r> Reading<'r> {
         let printed = self.measure();
         let t = &self.p.tally;
         self.named();
-        let gpu = self.items.iter().map(|i| i.gpu).sum();
-        let host_bytes = self.items.iter().map(|i| i.host).sum();
+        let gpu = sum(self.items.iter().map(|i| i.gpu));
+        let host_bytes = sum(self.items.iter().map(|i| i.host));
         ProcessAccount {
             rank: self.p.rank,
             host: self.p.host.clone(),
@@ -126,7 +126,7 @@ impl<'r> Reading<'r> {
         // Without cuMem the lines of the allocator describe the same memory as those of shareable buffers.
         let same = !self.sizes.cumem && t.cuda.bytes >= t.shareable.bytes && t.cuda.count > 0;
         if t.shareable.count > 0 {
-            printed += t.shareable.bytes;
+            printed = u64::saturating_add(printed, t.shareable.bytes);
             let how = How::Measured;
             self.push("buffers towards peers", how, t.shareable.bytes, 0, by_size(&t.shareable));
             self.check_buffers(&made);
@@ -136,7 +136,7 @@ impl<'r> Reading<'r> {
         }
         if t.cuda.count > 0 {
             let rest = if same { t.cuda.bytes - t.shareable.bytes } else { t.cuda.bytes };
-            printed += rest;
+            printed = u64::saturating_add(printed, rest);
             let detail = format!(
                 "{} allocations",
                 t.cuda.count - if same { t.shareable.count.min(t.cuda.count) } else { 0 }
@@ -155,7 +155,7 @@ impl<'r> Reading<'r> {
             );
             self.push("control arrays", How::Computed, control, 0, detail);
         }
-        printed += self.nvls();
+        printed = u64::saturating_add(printed, self.nvls());
         if t.shareable.count == 0 && t.cuda.count == 0 {
             self.pool(&made);
         }
@@ -224,8 +224,8 @@ impl<'r> Reading<'r> {
             let taken = connection(&self.sizes, transport, direction);
             // With PXN the buffer lies on the GPU next to the adapter.
             let gpu = if pxn { 0 } else { taken.gpu };
-            out.gpu += gpu * n;
-            out.host += taken.host * n;
+            out.gpu = out.gpu.saturating_add(gpu.saturating_mul(n));
+            out.host = out.host.saturating_add(taken.host.saturating_mul(n));
             out.n += n;
             if gpu > 0 {
                 let word = if direction == Direction::Send { "sends" } else { "receives" };
@@ -253,7 +253,7 @@ impl<'r> Reading<'r> {
         if !self.sizes.cumem {
             return 0;
         }
-        t.cuda.by.iter().map(|(size, n)| (up(*size, self.sizes.granule) - size) * n).sum()
+        sum(t.cuda.by.iter().map(|(size, n)| (up(*size, self.sizes.granule) - size).saturating_mul(*n)))
     }
 
     /// NVLS as printed, else computed where it is certain; gives the printed bytes.
@@ -293,7 +293,7 @@ impl<'r> Reading<'r> {
             }
             return 0;
         }
-        let total: u64 = t.nvls.iter().map(|(s, n)| s.total * n).sum();
+        let total = sum(t.nvls.iter().map(|(s, n)| s.total.saturating_mul(*n)));
         let detail: Vec<String> = t
             .nvls
             .iter()
@@ -449,9 +449,9 @@ pub(super) fn sizes_of(tables: &Tables, p: &ProcessSeen, arch: &str) -> (Sizes, 
 }
 
 /// `24 x 10 MiB, 24 x 2 MiB`
-fn by_size(sum: &Sum) -> String {
-    let mut sizes: Vec<(u64, u64)> = sum.by.iter().map(|(s, n)| (*s, *n)).collect();
-    sizes.sort_by_key(|(s, n)| (std::cmp::Reverse(s * n), *s));
+fn by_size(all: &Sum) -> String {
+    let mut sizes: Vec<(u64, u64)> = all.by.iter().map(|(s, n)| (*s, *n)).collect();
+    sizes.sort_by_key(|(s, n)| (std::cmp::Reverse(s.saturating_mul(*n)), *s));
     let text = |s: u64| if s.is_multiple_of(MIB / 4) { mib_text(Span::of(s)) } else { format!("{s} B") };
     let mut parts: Vec<String> = sizes.iter().take(6).map(|(s, n)| format!("{n} x {}", text(*s))).collect();
     if sizes.len() > 6 {
