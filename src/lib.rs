@@ -4,6 +4,7 @@
 pub mod base;
 pub mod catalogue;
 pub mod cli;
+pub mod compare;
 pub mod dump;
 pub mod engine;
 pub mod input;
@@ -12,5 +13,6 @@ pub mod knowledge;
 pub mod memory;
 pub mod report;
 pub mod rules;
+pub mod templates;
 pub mod text;
 pub mod verdict;

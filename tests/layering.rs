@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use, besides itself. `docs/architecture.md` says why.
-const MAY: [(&str, &[&str]); 13] = [
+const MAY: [(&str, &[&str]); 15] = [
     ("base", &[]),
     ("knowledge", &["base"]),
     ("memory", &["base", "knowledge"]),
@@ -20,11 +20,14 @@ const MAY: [(&str, &[&str]); 13] = [
     ("rules", &["base", "catalogue", "job", "knowledge"]),
     ("report", &["base"]),
     ("verdict", &["base", "catalogue", "job", "knowledge", "memory", "report", "rules"]),
+    ("templates", &["base", "text"]),
+    ("compare", &["base", "catalogue", "job", "knowledge", "report", "templates", "verdict"]),
     (
         "engine",
         &[
             "base",
             "catalogue",
+            "compare",
             "dump",
             "input",
             "job",
@@ -32,6 +35,7 @@ const MAY: [(&str, &[&str]); 13] = [
             "memory",
             "report",
             "rules",
+            "templates",
             "text",
             "verdict",
         ],
@@ -41,6 +45,7 @@ const MAY: [(&str, &[&str]); 13] = [
         &[
             "base",
             "catalogue",
+            "compare",
             "dump",
             "engine",
             "input",
@@ -49,6 +54,7 @@ const MAY: [(&str, &[&str]); 13] = [
             "memory",
             "report",
             "rules",
+            "templates",
             "text",
             "verdict",
         ],

@@ -13,6 +13,7 @@ Examples:
   ncclcheck explain NCCL_P2P_DISABLE            a variable, a code, a cause, a line
   ncclcheck memory logs/                        what NCCL holds of GPU memory
   ncclcheck events run.log                      what is read from a log
+  ncclcheck diff good/ bad/                     what differs between two jobs
 
 Exit status: 0 nothing wrong was found, 1 something was, 2 wrong usage or no input.";
 
@@ -49,6 +50,42 @@ Examples:
   ncclcheck events --unknown logs/              lines that look like trouble and that no message knows
   ncclcheck events --format ndjson run.log | jq .message";
 
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  ncclcheck diff run-41/ run-42/                the good one first
+  ncclcheck diff -v monday.tar.gz today.log     with the lines of both jobs
+  ncclcheck diff --format json a/ b/ | jq '.differences[0]'
+
+Each of the two is one job: a file, a folder, an archive, or - for standard
+input. What differs in every run (process ids, ports, addresses, times) is no
+difference; what only one log can show is said once.
+
+Exit status: 0 done, whether they differ or not; 2 wrong usage, or one of them
+could not be read.";
+
+const UNKNOWN_EXAMPLES: &str = "\
+Examples:
+  ncclcheck unknown logs/                       of one job
+  ncclcheck unknown job-41/ job-42/ job-43/     of three
+  ncclcheck unknown --each archive/             each folder or file directly below archive/ is a job
+  ncclcheck unknown --each --format ndjson archive/ > templates.ndjson
+
+First stands what failed jobs have and no healthy one, by how many have it.
+`ncclcheck rules new --from-cluster N` drafts a rule for number N.
+
+Exit status: 0 done; 2 wrong usage, or no job could be read.";
+
+const NEW_EXAMPLES: &str = "\
+Examples:
+  ncclcheck rules new --from-cluster 1 job-41/ job-42/
+  ncclcheck rules new --from-cluster 3 --each --id site/scratch-full --out my-rules archive/
+
+The numbers are those of `ncclcheck unknown` with the same paths. What a person
+has to write begins with FILL:; until then `rules check` does not pass it.
+
+Exit status: 0 done; 1 there is no such number; 2 wrong usage, or nothing could
+be read or written.";
+
 const MEMORY_EXAMPLES: &str = "\
 Examples:
   ncclcheck memory logs/                        who holds what, by the log of a job
@@ -67,6 +104,7 @@ Examples:
   ncclcheck rules list
   ncclcheck rules show net/ib-retry-exceeded
   ncclcheck rules why net/ib-retry-exceeded logs/
+  ncclcheck rules new --from-cluster 1 --out my-rules/ logs/
   ncclcheck --rules my-rules/ rules check
   ncclcheck --rules my-rules/ rules test";
 
@@ -111,10 +149,16 @@ pub(super) enum Command {
     /// Prints what is read from the logs, one line an event
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
+    /// Says what differs between the logs of a good job and of a bad one, most telling first
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(Diff),
+    /// Puts lines that look like trouble and that no message knows together by template, over one job or many
+    #[command(after_help = UNKNOWN_EXAMPLES)]
+    Unknown(Unknown),
     /// Says what NCCL holds of GPU and host memory: by a job's log, or computed without one
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(Memory),
-    /// Lists, shows, checks and tests the rules, and says why one fires or not
+    /// Lists, shows, checks, tests and drafts rules, and says why one fires or not
     #[command(subcommand, after_help = RULES_EXAMPLES)]
     Rules(Rules),
     /// Prints the completions for a shell
@@ -191,6 +235,72 @@ pub(super) struct Events {
 pub(super) enum ListFormat {
     Text,
     Ndjson,
+}
+
+/// Arguments of `diff`.
+#[derive(Debug, Args)]
+pub(super) struct Diff {
+    /// The job that was good: a file, folder or archive, or `-`
+    #[arg(value_name = "GOOD")]
+    pub(super) good: PathBuf,
+    /// The job that was not
+    #[arg(value_name = "BAD")]
+    pub(super) bad: PathBuf,
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: Format,
+    /// Everything, with the lines of both jobs
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// Columns to use; the terminal's unless given, 100 where there is none
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
+    pub(super) width: Option<u16>,
+    /// Threads to use; 0 takes all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
+}
+
+/// Which jobs are looked at for unknown lines.
+#[derive(Debug, Args)]
+pub(super) struct Jobs {
+    /// Files, folders or archives, each of one job, or `-` for standard input. Without any: standard input
+    #[arg(value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+    /// Each folder, file or archive directly below a PATH is a job
+    #[arg(long, requires = "paths")]
+    pub(super) each: bool,
+    /// Threads to use; 0 takes all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
+}
+
+/// Arguments of `unknown`.
+#[derive(Debug, Args)]
+pub(super) struct Unknown {
+    #[command(flatten)]
+    pub(super) jobs: Jobs,
+    /// Templates to print at most; 0 prints all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(super) limit: usize,
+    /// Form of the list
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+/// Arguments of `rules new`.
+#[derive(Debug, Args)]
+pub(super) struct New {
+    /// Number of the template, as `ncclcheck unknown` counts them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) from_cluster: u32,
+    #[command(flatten)]
+    pub(super) jobs: Jobs,
+    /// Id of the rule, such as site/scratch-full; made of the template's words unless given
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Option<String>,
+    /// Folder to write the two files into; they are printed unless it is given
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
 }
 
 /// Arguments of `memory`.
@@ -312,4 +422,7 @@ pub(super) enum Rules {
         #[command(flatten)]
         sources: Sources,
     },
+    /// Drafts a message, a rule and its tests for a template of unknown lines, for a person to finish
+    #[command(after_help = NEW_EXAMPLES)]
+    New(New),
 }

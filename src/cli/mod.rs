@@ -4,6 +4,7 @@
 mod args;
 mod completions;
 mod diagnose;
+mod diff;
 mod events;
 mod explain;
 mod memory;
@@ -11,6 +12,7 @@ mod out;
 mod rules;
 mod signals;
 mod sources;
+mod unknown;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -33,6 +35,8 @@ pub fn run() -> ExitCode {
         Command::Diagnose(args) => diagnose::run(&cli.global, args),
         Command::Explain(args) => explain::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
+        Command::Diff(args) => diff::run(&cli.global, args),
+        Command::Unknown(args) => unknown::run(&cli.global, args),
         Command::Memory(args) => memory::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),

@@ -3,9 +3,9 @@
 //! them, and what comes back is merged in the order of each source. A block is
 //! read the same way whatever its size and whoever reads it, so the result
 //! does not depend on threads, block size or order of arguments. Each block
-//! travels with one of a fixed number of permits, which is free again when
-//! what the block gave is merged: that caps what is in flight, however many
-//! cores read.
+//! travels with one of a few permits, which is free again when what the
+//! block gave is merged: that caps what is in flight, however many cores
+//! read. There are fewer while blocks give much, as at the start of a flood.
 
 use super::Options;
 use super::memory::{self, Tallies};
@@ -27,10 +27,14 @@ const AFTER: usize = 64 << 10;
 /// The first and last so many bytes of a source are read line by line.
 const EDGE: usize = 256 << 10;
 
-/// Threads that read blocks, at most: one thread that cuts blocks cannot feed more.
-const WORKERS: usize = 12;
+/// Threads that read blocks of one unit, at most: one thread that cuts blocks cannot feed more.
+const WORKERS: usize = 6;
 /// Bytes of blocks in flight.
-const IN_FLIGHT: usize = 24 << 20;
+const IN_FLIGHT: usize = 16 << 20;
+/// So many blocks are in flight at first, and while they give much.
+const FEW: usize = 3;
+/// What a block may give, in bytes, before that is much.
+const MUCH: usize = 1 << 20;
 
 /// What one thread hands to another: which piece of which unit.
 type At = (usize, usize);
@@ -109,14 +113,12 @@ pub(super) fn read(
         n => n,
     };
     let readers = threads.min(units.len()).clamp(1, 8);
-    let workers = threads.min(WORKERS);
+    let workers = threads.min(WORKERS.max(2 * readers));
     let in_flight = (workers + 4).min(IN_FLIGHT / options.block.max(4096)).max(2);
     let (tasks_in, tasks) = bounded::<Job>(in_flight);
     let (done_in, done) = bounded::<(At, Done)>(in_flight);
     let (permits_in, permits) = bounded::<()>(in_flight);
-    for _ in 0..in_flight {
-        let _ = permits_in.send(());
-    }
+    let permits_in = Permits::new(permits_in, in_flight);
     let ways = Ways { tasks: tasks_in, done: done_in.clone(), permits };
     let next = AtomicUsize::new(0);
     let mut merged = BTreeMap::new();
@@ -138,7 +140,7 @@ pub(super) fn read(
             scope.spawn(move || work(catalogue, scanner, tally, &tasks, &done_in));
         }
         drop((ways, tasks, done_in));
-        merged = merge(catalogue, units.len(), &done, &permits_in);
+        merged = merge(catalogue, units.len(), &done, permits_in);
     });
     let mut all: Vec<(SourceRead, Tallies)> = merged.into_values().collect();
     all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
@@ -186,6 +188,39 @@ fn work(
     }
 }
 
+/// The permits of blocks, as the merge gives them out.
+struct Permits {
+    out: Sender<()>,
+    given: usize,
+    most: usize,
+    /// Blocks that gave little since one more permit was given.
+    calm: usize,
+}
+
+impl Permits {
+    fn new(out: Sender<()>, most: usize) -> Self {
+        let given = most.min(FEW);
+        for _ in 0..given {
+            let _ = out.try_send(());
+        }
+        Self { out, given, most, calm: 0 }
+    }
+
+    /// A block is merged: its permit is free, another one too where blocks give little, none where they give much.
+    fn give_back(&mut self, much: bool) {
+        if much && self.given > FEW.min(self.most) {
+            self.given -= 1;
+            return;
+        }
+        let _ = self.out.try_send(());
+        self.calm = if much { 0 } else { self.calm + 1 };
+        if self.calm >= FEW && self.given < self.most {
+            (self.calm, self.given) = (0, self.given + 1);
+            let _ = self.out.try_send(());
+        }
+    }
+}
+
 /// A unit whose pieces are being merged.
 struct Open {
     next: usize,
@@ -200,7 +235,7 @@ fn merge(
     catalogue: &Catalogue,
     units: usize,
     done: &Receiver<(At, Done)>,
-    permits: &Sender<()>,
+    mut permits: Permits,
 ) -> BTreeMap<(usize, usize), (SourceRead, Tallies)> {
     let mut waiting: BTreeMap<At, Done> = BTreeMap::new();
     let mut open: BTreeMap<usize, Open> = BTreeMap::new();
@@ -222,10 +257,11 @@ fn merge(
                     o.state.get_or_insert_default().begin(name, settled);
                 }
                 Done::Read(y, told, permit) => {
+                    let much = y.size() > MUCH;
                     memory::merge(&mut o.tallies, told.unwrap_or_default());
                     o.state.get_or_insert_default().take(catalogue, y, &mut o.budget);
                     if permit {
-                        let _ = permits.try_send(());
+                        permits.give_back(much);
                     }
                 }
                 Done::Document(d) => o.state.get_or_insert_default().document(d.0, d.1),

@@ -3,7 +3,7 @@
 //! by the order of files, so that a log split by rank gives the same report.
 
 use super::model::Model;
-use super::{Ordered, advice, mask};
+use super::{Ordered, advice, mask, timeline};
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, built_in, last_state};
 use crate::job::{Ended, EventId, Job, Process, State, slot_of};
@@ -647,11 +647,7 @@ impl Builder<'_> {
                 chosen.push(id);
             }
         }
-        let all_timed = chosen.iter().all(|&e| self.job.event(e).time.is_some());
-        chosen.sort_by_key(|&e| {
-            let t = if all_timed { self.job.event(e).time.map_or(0, |t| t.utc()) } else { 0 };
-            (t, e)
-        });
+        timeline::in_time(self.job, &mut chosen);
         chosen.into_iter().take(40).map(|e| self.evidence(e)).collect()
     }
 

@@ -8,6 +8,8 @@ mod build;
 mod mask;
 mod model;
 mod order;
+mod timeline;
 
 pub use build::{build, evidence_of};
+pub(crate) use mask::mask;
 pub use order::{Ordered, order};
