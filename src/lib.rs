@@ -10,6 +10,7 @@ pub mod engine;
 pub mod input;
 pub mod job;
 pub mod knowledge;
+pub mod memory;
 pub mod report;
 pub mod rules;
 pub mod templates;

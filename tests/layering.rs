@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use, besides itself. `docs/architecture.md` says why.
-const MAY: [(&str, &[&str]); 14] = [
+const MAY: [(&str, &[&str]); 15] = [
     ("base", &[]),
     ("knowledge", &["base"]),
+    ("memory", &["base", "knowledge"]),
     ("input", &["base"]),
     ("text", &["base", "input"]),
     ("catalogue", &["base", "knowledge", "text"]),
@@ -18,7 +19,7 @@ const MAY: [(&str, &[&str]); 14] = [
     ("job", &["base", "catalogue", "dump", "knowledge", "text"]),
     ("rules", &["base", "catalogue", "job", "knowledge"]),
     ("report", &["base"]),
-    ("verdict", &["base", "catalogue", "job", "knowledge", "report", "rules"]),
+    ("verdict", &["base", "catalogue", "job", "knowledge", "memory", "report", "rules"]),
     ("templates", &["base", "text"]),
     ("compare", &["base", "catalogue", "job", "knowledge", "report", "templates", "verdict"]),
     (
@@ -31,6 +32,7 @@ const MAY: [(&str, &[&str]); 14] = [
             "input",
             "job",
             "knowledge",
+            "memory",
             "report",
             "rules",
             "templates",
@@ -49,6 +51,7 @@ const MAY: [(&str, &[&str]); 14] = [
             "input",
             "job",
             "knowledge",
+            "memory",
             "report",
             "rules",
             "templates",

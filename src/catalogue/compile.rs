@@ -407,6 +407,17 @@ impl Catalogue {
         found
     }
 
+    /// Where a wording fits a text, its first and the end behind its last byte.
+    pub(super) fn place(&self, index: usize, text: &[u8]) -> Option<(u32, u32)> {
+        let form = &self.forms[index];
+        let Some(pattern) = &form.pattern else {
+            let at = memchr::memmem::find(text, &form.has)?;
+            return Some((at as u32, (at + form.has.len()) as u32));
+        };
+        let fit = form.regex.get_or_init(|| build(pattern)).as_ref()?.find(text)?;
+        Some((fit.start() as u32, fit.end() as u32))
+    }
+
     fn fits(&self, index: usize, text: &[u8]) -> Option<Found> {
         let form = &self.forms[index];
         let Some(pattern) = &form.pattern else {

@@ -238,18 +238,18 @@ impl<'r, 'b> Reader<'r, 'b> {
         let whole = &self.view.bytes[hit.text as usize..end];
         // The openings that a text has are those that the longest of them has.
         let door = hit.opening.map_or(0, |o| o.which + 1);
-        let told = shapes.get(door, text, || {
+        let told = shapes.get(catalogue, door, text, || {
             let mut starts = Vec::new();
             text::mid_starts(whole, &mut starts);
             if !starts.is_empty() {
                 return None;
             }
-            let mut told = catalogue.tell(if warn { Asked::Warn } else { Asked::Info }, text)?;
-            if told.is_empty() && warn {
+            let mut answer = catalogue.tell(if warn { Asked::Warn } else { Asked::Info }, text)?;
+            if answer.told.is_empty() && warn {
                 let fields = vec![(field, (0, text.len().min(300) as u32))];
-                told.extend(unknown.map(|message| Told { message, form: 0, fields, rank: None }));
+                answer.told.extend(unknown.map(|message| Told { message, form: 0, fields, rank: None }));
             }
-            Some(told)
+            Some(answer)
         });
         let Some(told) = told else { return false };
         let part = Part {

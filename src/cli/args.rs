@@ -1,6 +1,7 @@
 //! The command line as one declaration: options, help texts and completions
 //! all come from here.
 
+use crate::base::Release;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ Examples:
   ncclcheck diagnose logs/                      one job, all files below logs/
   cat slurm-4711.out | ncclcheck diagnose       the same from a pipe
   ncclcheck explain NCCL_P2P_DISABLE            a variable, a code, a cause, a line
+  ncclcheck memory logs/                        what NCCL holds of GPU memory
   ncclcheck events run.log                      what is read from a log
   ncclcheck diff good/ bad/                     what differs between two jobs
 
@@ -37,6 +39,7 @@ Examples:
   ncclcheck explain status 12                   a completion status of RDMA
   ncclcheck explain exit -9                     an exit code; also: signal 9, SIGKILL
   ncclcheck explain xid 79                      an Xid; also: cuda 719, errno 110
+  ncclcheck explain 10485760                    a size that NCCL was refused
   ncclcheck explain 'node1:42:77 [0] NCCL WARN NET/IB : Got completion ...'
 
 Exit status: 0 it is known; 1 it is not.";
@@ -82,6 +85,19 @@ has to write begins with FILL:; until then `rules check` does not pass it.
 
 Exit status: 0 done; 1 there is no such number; 2 wrong usage, or nothing could
 be read or written.";
+
+const MEMORY_EXAMPLES: &str = "\
+Examples:
+  ncclcheck memory logs/                        who holds what, by the log of a job
+  ncclcheck memory --nranks 16 --per-node 8 --channels 16 --nccl 2.21.5 --nvls
+  ncclcheck memory --nranks 8 --channels 24 --nccl 2.27.3 --nvls --uses ring,tree,nvls,all-to-all
+  ncclcheck memory --nranks 8 --channels 24 --nccl 2.20.5 --nvls --set NCCL_MAX_CTAS=8
+  ncclcheck explain 10485760                    what a size stands for that was refused
+
+For exact sizes run the job with NCCL_DEBUG=INFO and
+NCCL_DEBUG_SUBSYS=INIT,ENV,ALLOC,P2P,NVLS. docs/memory.md says how NCCL uses memory.
+
+Exit status: 0 done; 2 wrong usage, or nothing could be read.";
 
 const RULES_EXAMPLES: &str = "\
 Examples:
@@ -139,6 +155,9 @@ pub(super) enum Command {
     /// Puts lines that look like trouble and that no message knows together by template, over one job or many
     #[command(after_help = UNKNOWN_EXAMPLES)]
     Unknown(Unknown),
+    /// Says what NCCL holds of GPU and host memory: by a job's log, or computed without one
+    #[command(after_help = MEMORY_EXAMPLES)]
+    Memory(Memory),
     /// Lists, shows, checks, tests and drafts rules, and says why one fires or not
     #[command(subcommand, after_help = RULES_EXAMPLES)]
     Rules(Rules),
@@ -282,6 +301,102 @@ pub(super) struct New {
     /// Folder to write the two files into; they are printed unless it is given
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+}
+
+/// Arguments of `memory`.
+#[derive(Debug, Args)]
+pub(super) struct Memory {
+    #[command(flatten)]
+    pub(super) sources: Sources,
+    /// Form of the account
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: Format,
+    /// Computes without a log: ranks of the communicator
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20), requires = "channels", conflicts_with_all = ["paths", "attempt"])]
+    pub(super) nranks: Option<u64>,
+    /// Channels of collectives (\"coll channels\" in NCCL's log)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64), requires = "nranks")]
+    pub(super) channels: Option<u64>,
+    /// Ranks on each node; all of them on one node unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024), requires = "nranks")]
+    pub(super) per_node: Option<u64>,
+    /// NCCL's release; the newest unless given
+    #[arg(long, value_name = "RELEASE", value_parser = release, requires = "nranks")]
+    pub(super) nccl: Option<Release>,
+    /// Channels of NVLS; 16 without a number, none unless given
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "16", value_parser = clap::value_parser!(u64).range(0..=64), requires = "nranks")]
+    pub(super) nvls: Option<u64>,
+    /// Channels of CollNet
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=64), requires = "nranks")]
+    pub(super) collnet: Option<u64>,
+    /// Channels of send and receive; the next power of two of --channels unless given, as NCCL does
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64), requires = "nranks")]
+    pub(super) p2p_channels: Option<u64>,
+    /// Channels of send and receive for one peer; all of them on one node and 2 on several unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64), requires = "nranks")]
+    pub(super) per_peer: Option<u64>,
+    /// Communicators (process groups) of that shape on each rank
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000), requires = "nranks")]
+    pub(super) communicators: u64,
+    /// What is in use: ring, tree, nvls, pat, collnet, all-to-all (also for send and receive with all peers)
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "ring,tree,nvls",
+        requires = "nranks"
+    )]
+    pub(super) uses: Vec<InUse>,
+    /// How ranks of a node are connected
+    #[arg(long, value_name = "HOW", default_value = "p2p", requires = "nranks")]
+    pub(super) local: LocalWay,
+    /// Where buffers of the network lie: `gdr` on the GPU (GPUDirect RDMA), `host`
+    #[arg(long, value_name = "WHERE", default_value = "gdr", requires = "nranks")]
+    pub(super) net: NetWay,
+    /// GPUs of a node are not all joined by NVLink
+    #[arg(long, requires = "nranks")]
+    pub(super) pcie: bool,
+    /// Architecture of the hosts
+    #[arg(long, value_name = "ARCH", default_value = "x86_64", value_parser = ["x86_64", "aarch64"], requires = "nranks")]
+    pub(super) arch: String,
+    /// A variable that is set, such as NCCL_BUFFSIZE=2097152; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "nranks")]
+    pub(super) set: Vec<(String, String)>,
+}
+
+fn release(text: &str) -> Result<Release, String> {
+    Release::parse(text).ok_or_else(|| "a release such as 2.21.5 is asked for".into())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is asked for")?;
+    Ok((name.trim().into(), value.trim().into()))
+}
+
+/// What a communicator uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum InUse {
+    Ring,
+    Tree,
+    Nvls,
+    Pat,
+    Collnet,
+    AllToAll,
+}
+
+/// How ranks of a node are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LocalWay {
+    P2p,
+    P2pRead,
+    Shm,
+}
+
+/// Where buffers of the network lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum NetWay {
+    Gdr,
+    Host,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,6 +7,7 @@ mod diagnose;
 mod diff;
 mod events;
 mod explain;
+mod memory;
 mod out;
 mod rules;
 mod signals;
@@ -36,6 +37,7 @@ pub fn run() -> ExitCode {
         Command::Events(args) => events::run(&cli.global, args),
         Command::Diff(args) => diff::run(&cli.global, args),
         Command::Unknown(args) => unknown::run(&cli.global, args),
+        Command::Memory(args) => memory::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),
     })

@@ -2,13 +2,14 @@
 //! global state. Commands and other programs both come through here.
 
 mod apart;
+mod memory;
 mod pipeline;
 
 use crate::base::{Error, Result};
 use crate::catalogue::{Catalogue, built_in};
 use crate::compare::{self, Comparison};
 use crate::input::Given;
-use crate::job::Job;
+use crate::job::{Job, SourceRead};
 use crate::knowledge::{Fault, Knowledge, Place};
 use crate::report::{Evidence, Report, Verdict};
 use crate::rules::{self, Asks, Context};
@@ -168,17 +169,8 @@ impl Engine {
     }
 
     fn judge(&self, given: &[Given], options: &Options) -> Result<Judged> {
-        let read = pipeline::read(&self.catalogue, &self.scanner, given, options);
-        if read.sources.is_empty() {
-            let what: Vec<String> = read.problems.iter().map(|(p, w)| format!("{p}: {w}")).collect();
-            return Err(Error::NoInput(if what.is_empty() { empty(given) } else { what.join("; ") }));
-        }
-        let nothing = read.sources.iter().all(|s| s.bytes == 0 && !s.problems.is_empty());
-        if nothing {
-            let what: Vec<String> =
-                read.sources.iter().map(|s| format!("{}: {}", s.name, s.problems.join(", "))).collect();
-            return Err(Error::NoInput(what.join("; ")));
-        }
+        let read = pipeline::read(&self.catalogue, &self.scanner, given, options, false);
+        something_was_read(&read.sources, &read.problems, given)?;
         let job = Job::build(&self.catalogue, &self.knowledge, read.sources, options.attempt);
         let mut cx = Context::new(&job, &self.catalogue, &self.knowledge);
         let findings = rules::evaluate(&mut cx);
@@ -409,6 +401,20 @@ impl Engine {
         }
         None
     }
+}
+
+/// Whether there is anything to look at.
+fn something_was_read(sources: &[SourceRead], problems: &[(String, String)], given: &[Given]) -> Result<()> {
+    if sources.is_empty() {
+        let what: Vec<String> = problems.iter().map(|(p, w)| format!("{p}: {w}")).collect();
+        return Err(Error::NoInput(if what.is_empty() { empty(given) } else { what.join("; ") }));
+    }
+    if sources.iter().all(|s| s.bytes == 0 && !s.problems.is_empty()) {
+        let what: Vec<String> =
+            sources.iter().map(|s| format!("{}: {}", s.name, s.problems.join(", "))).collect();
+        return Err(Error::NoInput(what.join("; ")));
+    }
+    Ok(())
 }
 
 /// Nothing was found and nothing was wrong: folders without a file.

@@ -8,11 +8,12 @@
 //! read. There are fewer while blocks give much, as at the start of a flood.
 
 use super::Options;
+use super::memory::{self, Tallies};
 use crate::catalogue::{self, Catalogue, Reading, Settled, Yield};
 use crate::dump;
 use crate::input::{self, Cutter, Discovered, Given, Item, Shape};
 use crate::job::{Budget, SourceRead, SourceState};
-use crate::text::{self, Piece, Scanner, ShapeFacts};
+use crate::text::{self, Piece, Scanner, Scratch, ShapeFacts};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
@@ -59,8 +60,8 @@ enum Done {
         name: String,
         settled: Arc<Settled>,
     },
-    /// What a block gave, and whether it had a permit.
-    Read(Yield, bool),
+    /// What a block gave, what it says about memory where that is asked for, and whether it had a permit.
+    Read(Yield, Option<Tallies>, bool),
     Document(Box<(dump::Dump, Vec<String>)>),
     End {
         bytes: u64,
@@ -92,12 +93,20 @@ impl Shape for Forms {
 pub(super) struct Read {
     /// Sources, sorted by name.
     pub(super) sources: Vec<SourceRead>,
+    /// What each of them says about memory, where that was asked for.
+    pub(super) tallies: Vec<Tallies>,
     /// Paths that could not be walked or opened.
     pub(super) problems: Vec<(String, String)>,
 }
 
-/// Reads everything.
-pub(super) fn read(catalogue: &Catalogue, scanner: &Scanner, given: &[Given], options: &Options) -> Read {
+/// Reads everything; with `tally` also what is said about memory.
+pub(super) fn read(
+    catalogue: &Catalogue,
+    scanner: &Scanner,
+    given: &[Given],
+    options: &Options,
+    tally: bool,
+) -> Read {
     let Discovered { units, problems } = input::discover(given);
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
@@ -128,23 +137,32 @@ pub(super) fn read(catalogue: &Catalogue, scanner: &Scanner, given: &[Given], op
         }
         for _ in 0..workers {
             let (tasks, done_in) = (tasks.clone(), done_in.clone());
-            scope.spawn(move || work(catalogue, scanner, &tasks, &done_in));
+            scope.spawn(move || work(catalogue, scanner, tally, &tasks, &done_in));
         }
         drop((ways, tasks, done_in));
         merged = merge(catalogue, units.len(), &done, permits_in);
     });
-    let mut sources: Vec<SourceRead> = merged.into_values().collect();
-    sources.sort_by(|a, b| a.name.cmp(&b.name));
-    Read { sources, problems: problems.into_iter().map(|p| (p.path, p.what)).collect() }
+    let mut all: Vec<(SourceRead, Tallies)> = merged.into_values().collect();
+    all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    let (sources, tallies) = all.into_iter().unzip();
+    Read { sources, tallies, problems: problems.into_iter().map(|p| (p.path, p.what)).collect() }
 }
 
-fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &Sender<(At, Done)>) {
+fn work(
+    catalogue: &Catalogue,
+    scanner: &Scanner,
+    tally: bool,
+    tasks: &Receiver<Job>,
+    done: &Sender<(At, Done)>,
+) {
     let mut reading = Reading::new(catalogue, scanner);
+    let mut scratch = Scratch::default();
     for (at, settled, task) in tasks {
         let out = match task {
             Task::Block { before, buffer, core, full, mid_line, facts } => {
                 let piece = Piece { before: &before, buffer: &buffer, core, full, mid_line };
-                Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), true)
+                let told = tally.then(|| memory::tally(scanner, &piece, &facts, &mut scratch));
+                Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), told, true)
             }
             Task::Whole { bytes, name } => match dump::read(&bytes, &name) {
                 Some((dump, damage)) => {
@@ -159,7 +177,8 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &
                         full: bytes.len() < 4 << 20,
                         mid_line: false,
                     };
-                    Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), false)
+                    let told = tally.then(|| memory::tally(scanner, &piece, &facts, &mut scratch));
+                    Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), told, false)
                 }
             },
         };
@@ -207,6 +226,7 @@ struct Open {
     next: usize,
     sources: usize,
     state: Option<SourceState>,
+    tallies: Tallies,
     budget: Budget,
 }
 
@@ -216,7 +236,7 @@ fn merge(
     units: usize,
     done: &Receiver<(At, Done)>,
     mut permits: Permits,
-) -> BTreeMap<(usize, usize), SourceRead> {
+) -> BTreeMap<(usize, usize), (SourceRead, Tallies)> {
     let mut waiting: BTreeMap<At, Done> = BTreeMap::new();
     let mut open: BTreeMap<usize, Open> = BTreeMap::new();
     let mut finished = BTreeMap::new();
@@ -227,6 +247,7 @@ fn merge(
             next: 0,
             sources: 0,
             state: None,
+            tallies: Tallies::default(),
             budget: Budget::of(units),
         });
         while let Some(what) = waiting.remove(&(unit, o.next)) {
@@ -235,8 +256,9 @@ fn merge(
                 Done::Begin { name, settled } => {
                     o.state.get_or_insert_default().begin(name, settled);
                 }
-                Done::Read(y, permit) => {
+                Done::Read(y, told, permit) => {
                     let much = y.size() > MUCH;
+                    memory::merge(&mut o.tallies, told.unwrap_or_default());
                     o.state.get_or_insert_default().take(catalogue, y, &mut o.budget);
                     if permit {
                         permits.give_back(much);
@@ -244,8 +266,9 @@ fn merge(
                 }
                 Done::Document(d) => o.state.get_or_insert_default().document(d.0, d.1),
                 Done::End { bytes, problems } => {
+                    let tallies = std::mem::take(&mut o.tallies);
                     if let Some(state) = o.state.take() {
-                        finished.insert((unit, o.sources), state.end(bytes, problems));
+                        finished.insert((unit, o.sources), (state.end(bytes, problems), tallies));
                     }
                     o.sources += 1;
                 }
@@ -255,7 +278,7 @@ fn merge(
     // An interrupted reader may leave a source without its end.
     for (unit, o) in open {
         if let Some(state) = o.state {
-            finished.insert((unit, o.sources), state.end(0, Vec::new()));
+            finished.insert((unit, o.sources), (state.end(0, Vec::new()), o.tallies));
         }
     }
     finished

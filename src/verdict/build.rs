@@ -2,6 +2,7 @@
 //! is shown. Evidence is chosen by rank and by its place within the rank, not
 //! by the order of files, so that a log split by rank gives the same report.
 
+use super::model::Model;
 use super::{Ordered, advice, mask, timeline};
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, built_in, last_state};
@@ -21,6 +22,7 @@ struct Builder<'b> {
     knowledge: &'b Knowledge,
     catalogue: &'b Catalogue,
     job: &'b Job,
+    model: Model<'b>,
 }
 
 /// Builds the report.
@@ -32,7 +34,7 @@ pub fn build(
     ordered: &[Ordered],
     problems: &[(String, String)],
 ) -> Report {
-    let b = Builder { knowledge, catalogue, job };
+    let b = Builder { knowledge, catalogue, job, model: Model::new(knowledge, job) };
     let mut diagnoses = Vec::new();
     let mut notices = Vec::new();
     for (i, o) in ordered.iter().enumerate() {
@@ -196,7 +198,7 @@ impl Builder<'_> {
             culprits,
             evidence: events.iter().map(|&e| self.evidence(e)).collect(),
             explains: self.consequences(all, index),
-            fixes: advice::fixes(self.knowledge, self.job, o.finding.rule)
+            fixes: advice::fixes(self.knowledge, self.job, &self.model, o.finding.rule)
                 .into_iter()
                 .map(|mut f| {
                     f.text = self.fill(&f.text, &o.finding, &culprits_for_text, events.first().copied());

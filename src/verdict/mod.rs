@@ -6,6 +6,7 @@
 mod advice;
 mod build;
 mod mask;
+mod model;
 mod order;
 mod timeline;
 

@@ -37,7 +37,7 @@ pub(super) fn rule(rule: &Rule, file: &str, engine: &Engine, page: &mut Page) {
         let env: Vec<String> = fix.env.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let spans = [
             (DIM, format!("({})", visible(&fix.intent))),
-            (PLAIN, visible(&flat(&fix.text))),
+            (PLAIN, visible(&flat(&fix.general_text()))),
             (CODE, visible(&env.join(" "))),
         ];
         page.flow("  - ", "    ", &spans, ALL);
