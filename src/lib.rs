@@ -11,5 +11,6 @@ pub mod job;
 pub mod knowledge;
 pub mod report;
 pub mod rules;
+pub mod settings;
 pub mod text;
 pub mod verdict;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use, besides itself. `docs/architecture.md` says why.
-const MAY: [(&str, &[&str]); 12] = [
+const MAY: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("knowledge", &["base"]),
     ("input", &["base"]),
@@ -16,12 +16,25 @@ const MAY: [(&str, &[&str]); 12] = [
     ("catalogue", &["base", "knowledge", "text"]),
     ("dump", &["base", "catalogue", "input"]),
     ("job", &["base", "catalogue", "dump", "knowledge", "text"]),
-    ("rules", &["base", "catalogue", "job", "knowledge"]),
+    ("rules", &["base", "catalogue", "job", "knowledge", "settings"]),
+    ("settings", &["base", "knowledge"]),
     ("report", &["base"]),
-    ("verdict", &["base", "catalogue", "job", "knowledge", "report", "rules"]),
+    ("verdict", &["base", "catalogue", "job", "knowledge", "report", "rules", "settings"]),
     (
         "engine",
-        &["base", "catalogue", "dump", "input", "job", "knowledge", "report", "rules", "text", "verdict"],
+        &[
+            "base",
+            "catalogue",
+            "dump",
+            "input",
+            "job",
+            "knowledge",
+            "report",
+            "rules",
+            "settings",
+            "text",
+            "verdict",
+        ],
     ),
     (
         "cli",
@@ -35,6 +48,7 @@ const MAY: [(&str, &[&str]); 12] = [
             "knowledge",
             "report",
             "rules",
+            "settings",
             "text",
             "verdict",
         ],

@@ -10,6 +10,7 @@ Examples:
   ncclcheck diagnose logs/                      one job, all files below logs/
   cat slurm-4711.out | ncclcheck diagnose       the same from a pipe
   ncclcheck explain NCCL_P2P_DISABLE            a variable, a code, a cause, a line
+  ncclcheck env job.sbatch                      a job's variables before it starts
   ncclcheck events run.log                      what is read from a log
 
 Exit status: 0 nothing wrong was found, 1 something was, 2 wrong usage or no input.";
@@ -39,6 +40,21 @@ Examples:
   ncclcheck explain 'node1:42:77 [0] NCCL WARN NET/IB : Got completion ...'
 
 Exit status: 0 it is known; 1 it is not.";
+
+const ENV_EXAMPLES: &str = "\
+Examples:
+  ncclcheck env                                 the environment of this shell
+  ncclcheck env --nccl 2.21.5 job.sbatch        a job script, for this release
+  ncclcheck env pod.yaml                        a Kubernetes manifest
+  ncclcheck env rank0.env rank1.env             the same, and where ranks differ
+  kubectl exec trainer-0 -- env | ncclcheck env -
+
+A FILE is a listing (env, printenv, declare -x, .env, nccl.conf), a shell script
+or batch script, a manifest or compose file (YAML), or JSON such as docker
+inspect prints. Nothing in it is run or expanded.
+
+Exit status: 0 nothing wrong was found (notes may be there); 1 something was; 2
+wrong usage, or a file could not be read.";
 
 const EVENTS_EXAMPLES: &str = "\
 Examples:
@@ -92,6 +108,9 @@ pub(super) enum Command {
     /// Explains a cause, a variable, a code or a log line, without a log
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
+    /// Checks environment variables before a job starts: names, values, contradictions, differences
+    #[command(after_help = ENV_EXAMPLES)]
+    Env(Env),
     /// Prints what is read from the logs, one line an event
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
@@ -149,6 +168,23 @@ pub(super) struct Explain {
     /// Cause, variable, result, status, exit code, signal, Xid, CUDA error, errno, message id, or a log line
     #[arg(value_name = "WHAT", required = true, allow_negative_numbers = true)]
     pub(super) what: Vec<String>,
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: Format,
+}
+
+/// Arguments of `env`.
+#[derive(Debug, Args)]
+pub(super) struct Env {
+    /// Files to check, or `-` for standard input; the environment of this process unless given. Several are compared
+    #[arg(value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// NCCL release that the job will run; tells what is obsolete or not read yet
+    #[arg(long, value_name = "RELEASE")]
+    pub(super) nccl: Option<String>,
+    /// PyTorch release that the job will run
+    #[arg(long, value_name = "RELEASE")]
+    pub(super) torch: Option<String>,
     /// Form of the answer
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(super) format: Format,

@@ -4,6 +4,7 @@
 mod args;
 mod completions;
 mod diagnose;
+mod env;
 mod events;
 mod explain;
 mod out;
@@ -31,6 +32,7 @@ pub fn run() -> ExitCode {
     out::status(match &cli.command {
         Command::Diagnose(args) => diagnose::run(&cli.global, args),
         Command::Explain(args) => explain::run(&cli.global, args),
+        Command::Env(args) => env::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),

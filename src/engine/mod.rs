@@ -11,6 +11,7 @@ use crate::job::Job;
 use crate::knowledge::{Fault, Knowledge, Place};
 use crate::report::Report;
 use crate::rules::{self, Context};
+use crate::settings::{self, Environment, Level, Releases, Remark};
 use crate::text::Scanner;
 use crate::verdict::{self, Ordered};
 use std::path::Path;
@@ -115,6 +116,15 @@ pub struct Taken {
     pub message: Option<String>,
     /// Fields: name, type, text.
     pub fields: Vec<(String, String, String)>,
+}
+
+/// Environments with what is to say about them, for `ncclcheck env`.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct Checked {
+    /// What was found in each text.
+    pub environments: Vec<Environment>,
+    /// What is to say, what matters most first.
+    pub remarks: Vec<Remark>,
 }
 
 /// A job that was read, with the findings in their order.
@@ -262,6 +272,45 @@ impl Engine {
                 format!("{}:{}: {text}", v.source, v.line)
             })
             .collect()
+    }
+
+    /// Checks environments: each for itself, and several against each other. `texts` are names with contents; what one
+    /// describes (containers, steps) are environments of their own.
+    #[must_use]
+    pub fn check_texts(&self, texts: &[(String, String)], releases: Releases) -> Checked {
+        let mut checked = Checked::default();
+        for (name, text) in texts {
+            let (environments, remarks) = settings::read(&self.knowledge, name, text);
+            checked.environments.extend(environments);
+            checked.remarks.extend(remarks);
+        }
+        self.judge_environments(&mut checked, releases);
+        checked
+    }
+
+    /// Checks one environment that is known already.
+    #[must_use]
+    pub fn check_environment(&self, environment: Environment, releases: Releases) -> Checked {
+        let mut checked = Checked { environments: vec![environment], remarks: Vec::new() };
+        self.judge_environments(&mut checked, releases);
+        checked
+    }
+
+    fn judge_environments(&self, checked: &mut Checked, releases: Releases) {
+        for env in &checked.environments {
+            checked.remarks.extend(settings::check(&self.knowledge, env, releases));
+        }
+        checked.remarks.extend(settings::compare(&self.knowledge, &checked.environments));
+        checked.remarks.sort_by(|a, b| {
+            (a.level, &a.source, a.line, &a.kind, &a.name)
+                .cmp(&(b.level, &b.source, b.line, &b.kind, &b.name))
+        });
+        // A price is said once, however many environments pay it.
+        let mut said = std::collections::BTreeSet::new();
+        checked.remarks.retain(|r| {
+            let place = (r.level != Level::Note).then(|| (r.source.clone(), r.line));
+            said.insert((r.kind.clone(), r.name.clone(), r.say.clone(), place))
+        });
     }
 
     /// Takes one line apart.

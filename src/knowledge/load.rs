@@ -4,7 +4,7 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Code, Message, Rule, Tables, Variable};
+use super::{Bug, Code, Foreign, Message, Rule, Setting, Tables, Variable};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -84,6 +84,10 @@ struct CodeFile {
     variable: Vec<Variable>,
     #[serde(default)]
     bug: Vec<Bug>,
+    #[serde(default)]
+    setting: Vec<Setting>,
+    #[serde(default)]
+    foreign: Vec<Foreign>,
 }
 
 /// A file of `rules/`, by what its path says that it is.
@@ -335,6 +339,8 @@ impl Knowledge {
             t.variables.push(v);
         }
         t.bugs.extend(file.bug);
+        t.settings.extend(file.setting);
+        t.foreign.extend(file.foreign);
     }
 
     /// Resolves sets (`@name`) and trailing `*` against an id.

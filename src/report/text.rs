@@ -10,7 +10,7 @@ mod page;
 mod parts;
 mod words;
 
-pub(crate) use page::{BAD, BOLD, CODE, DIM, GOOD, PLAIN, Page};
+pub(crate) use page::{BAD, BOLD, CODE, DIM, GOOD, PLAIN, Page, WARN};
 pub(crate) use words::visible;
 
 use super::{Report, Verdict};

@@ -6,6 +6,7 @@ use crate::base::{RankSet, Release};
 use crate::catalogue::built_in;
 use crate::job::{EventId, State, fault_name, slot_of};
 use crate::knowledge::{Cond, Kind, Role};
+use crate::settings::{self, Level};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a detector saw.
@@ -455,43 +456,30 @@ fn env_bad(cx: &Context<'_>) -> Option<Detected> {
     let mut said = Vec::new();
     for (name, list) in &cx.job.settings {
         let known = cx.knowledge.tables.variables.iter().find(|v| v.name == *name);
-        let bad = match known {
-            Some(v) if !v.valid.is_empty() => match regex::Regex::new(&v.valid) {
-                Ok(re) => list.iter().find(|s| !re.is_match(&s.value)),
-                Err(_) => None,
-            },
-            _ => None,
-        };
-        if let Some(s) = bad {
-            said.push(format!(
-                "{name}={} is no value that it accepts ({})",
-                s.value,
-                known.map_or("", |v| &v.values)
-            ));
+        // What a script leaves to the shell is no value.
+        let values = || list.iter().filter(|s| !s.value.contains('$'));
+        let fault = known.and_then(|v| {
+            values().find_map(|s| {
+                let (level, _, say, _) = settings::value_fault(v, &s.value)?;
+                (level != Level::Note).then_some((s, say))
+            })
+        });
+        if let Some((s, say)) = fault {
+            said.push(say.trim_end_matches('.').to_string());
             out.events.push(s.event);
             out.ranks.extend(&s.rank.into_iter().collect());
         } else if known.is_none()
             && name.starts_with("NCCL_")
-            && let Some(near) = nearest(cx, name)
+            && !settings::is_foreign(cx.knowledge, name)
+            && let Some(near) = settings::nearest(cx.knowledge, name).filter(|n| n.sure)
             && let Some(s) = list.first()
         {
-            said.push(format!("nothing reads {name}; {near} was probably meant"));
+            said.push(format!("nothing reads {name}; {} was probably meant", near.name));
             out.events.push(s.event);
         }
     }
     out.text = said.join("; ");
     (!said.is_empty()).then_some(out)
-}
-
-fn nearest(cx: &Context<'_>, name: &str) -> Option<String> {
-    let best = cx
-        .knowledge
-        .tables
-        .variables
-        .iter()
-        .map(|v| (strsim::damerau_levenshtein(&v.name, name), &v.name))
-        .min()?;
-    (best.0 > 0 && best.0 <= 2 && name.len() > 8).then(|| best.1.clone())
 }
 
 /// A setting that is often left over from an earlier test or another machine.

@@ -2,7 +2,7 @@
 //! is shown. Evidence is chosen by rank and by its place within the rank, not
 //! by the order of files, so that a log split by rank gives the same report.
 
-use super::{Ordered, advice, mask};
+use super::{Ordered, advice, mask, settings};
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, built_in, last_state};
 use crate::job::{Ended, EventId, Job, Process, State, slot_of};
@@ -60,6 +60,8 @@ pub fn build(
     }
     promote_degraded(job, ordered, &mut diagnoses, &mut notices);
     add_alternatives(&mut diagnoses);
+    let told: Vec<Diagnosis> = diagnoses.iter().chain(&notices).cloned().collect();
+    notices.extend(settings::notices(knowledge, job, &told, |e| b.evidence(e)));
     let verdict = b.verdict(&diagnoses);
     let mut report = Report {
         schema: "ncclcheck.report/1",

@@ -7,6 +7,7 @@ mod advice;
 mod build;
 mod mask;
 mod order;
+mod settings;
 
 pub use build::{build, evidence_of};
 pub use order::{Ordered, order};

@@ -203,11 +203,13 @@ fn variable(v: &Variable) -> Answer {
 
 /// What is to say about a value; nothing where good values are not known.
 fn judge(v: &Variable, value: &str) -> Option<String> {
-    let good = regex::Regex::new(&v.valid).ok().filter(|_| !v.valid.is_empty())?;
-    Some(if good.is_match(value) {
-        format!("{value} is a value that it accepts")
-    } else {
-        format!("{value} is none that it accepts; see Values above")
+    if v.valid.is_empty() {
+        return None;
+    }
+    Some(match crate::settings::value_fault(v, value) {
+        None => format!("{value} is a value that it accepts"),
+        Some((_, _, say, Some(instead))) => format!("{say} Instead: {instead}"),
+        Some((_, _, say, None)) => say,
     })
 }
 
