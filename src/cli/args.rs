@@ -37,6 +37,7 @@ Examples:
   ncclcheck explain status 12                   a completion status of RDMA
   ncclcheck explain exit -9                     an exit code; also: signal 9, SIGKILL
   ncclcheck explain xid 79                      an Xid; also: cuda 719, errno 110
+  ncclcheck explain nccl 2.19.3                 known faults of a release
   ncclcheck explain 'node1:42:77 [0] NCCL WARN NET/IB : Got completion ...'
 
 Exit status: 0 it is known; 1 it is not.";

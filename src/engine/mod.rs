@@ -131,6 +131,7 @@ pub struct Checked {
 struct Judged {
     job: Job,
     ordered: Vec<Ordered>,
+    bugs: Vec<rules::Known>,
     problems: Vec<(String, String)>,
 }
 
@@ -172,8 +173,9 @@ impl Engine {
         let job = Job::build(&self.catalogue, &self.knowledge, read.sources, options.attempt);
         let mut cx = Context::new(&job, &self.catalogue, &self.knowledge);
         let findings = rules::evaluate(&mut cx);
+        let bugs = rules::known(&cx);
         let ordered = verdict::order(&self.knowledge, &self.catalogue, &job, findings);
-        Ok(Judged { job, ordered, problems: read.problems })
+        Ok(Judged { job, ordered, bugs, problems: read.problems })
     }
 
     /// Reads one job.
@@ -182,7 +184,7 @@ impl Engine {
     /// When nothing could be read at all.
     pub fn diagnose(&self, given: &[Given], options: &Options) -> Result<Report> {
         let j = self.judge(given, options)?;
-        Ok(verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.problems))
+        Ok(verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.bugs, &j.problems))
     }
 
     /// What is read from one job, in the order of sources and lines.

@@ -1,5 +1,6 @@
 //! The tables: codes that programs print, environment variables, known bugs.
 
+use super::rule::Cond;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -161,9 +162,29 @@ pub struct Bug {
     /// Where it is described.
     #[serde(default)]
     pub source: String,
-    /// Messages that show it; empty: cannot be told from the log.
+    /// What shows it besides the release, all of these; empty: the log cannot tell.
     #[serde(default)]
-    pub messages: Vec<String>,
+    pub need: Vec<Cond>,
+    /// At least one of these, when there are any.
+    #[serde(default)]
+    pub any: Vec<Cond>,
+    /// Causes of diagnoses that it is told with; `cause`, `version/nccl-bug` and `unknown/*` unless given.
+    #[serde(default)]
+    pub causes: Vec<String>,
+    /// Lines that show it, with `{release}` for a release of the range. A test.
+    #[serde(default)]
+    pub sample: String,
+}
+
+impl Bug {
+    /// Patterns of the causes that it is told with.
+    #[must_use]
+    pub fn told_with(&self) -> Vec<String> {
+        if !self.causes.is_empty() {
+            return self.causes.clone();
+        }
+        vec![self.cause.clone(), "version/nccl-bug".into(), "unknown/*".into()]
+    }
 }
 
 /// All tables.

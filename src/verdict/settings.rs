@@ -71,5 +71,6 @@ fn notice(r: Remark, job: &Job, show: &impl Fn(EventId) -> Evidence) -> Diagnosi
         mistaken_for: String::new(),
         alternatives: Vec::new(),
         references: Vec::new(),
+        known_bugs: Vec::new(),
     }
 }

@@ -2,7 +2,8 @@
 //! or by a bare number, which may mean several things.
 
 use super::answer::Answer;
-use crate::knowledge::{Code, Knowledge, Message, Rule, Tables, Variable};
+use crate::base::{Release, ReleaseRange};
+use crate::knowledge::{Bug, Code, Knowledge, Message, Rule, Tables, Variable};
 use crate::report::Fix;
 
 /// Everything that the words may mean; empty when nothing does.
@@ -16,6 +17,9 @@ pub(super) fn find(knowledge: &Knowledge, asked: &str) -> Vec<Answer> {
     }
     let tables = &knowledge.tables;
     if let Some(found) = variable_named(tables, asked) {
+        return vec![found];
+    }
+    if let Some(found) = release_named(tables, asked) {
         return vec![found];
     }
     if let Some(pair) = accounted(tables, asked) {
@@ -158,6 +162,37 @@ fn exit(tables: &Tables, n: i64) -> Option<Answer> {
     let found = tables.signals.iter().find(|c| c.code == signal && !(0..=128).contains(&n))?;
     let mut answer = coded("exit code", found);
     answer.name = format!("exit code {n}: ended by {} (signal {signal})", found.name);
+    Some(answer)
+}
+
+/// `nccl 2.19.3`: what is known to be wrong with a release.
+fn release_named(tables: &Tables, asked: &str) -> Option<Answer> {
+    let (who, number) = asked.rsplit_once([' ', '='])?;
+    let who = who.to_lowercase();
+    let who = who.split_whitespace().next()?;
+    let (of, name) = match who {
+        "nccl" | "rccl" => ("nccl", "NCCL"),
+        "torch" | "pytorch" => ("torch", "PyTorch"),
+        "driver" => ("driver", "driver"),
+        _ => return None,
+    };
+    let release = Release::parse(number).filter(|_| number.starts_with(|c: char| c.is_ascii_digit()))?;
+    let of_it = tables.bugs.iter().filter(|b| b.of == of && b.releases != "..");
+    let bugs: Vec<&Bug> =
+        of_it.filter(|b| ReleaseRange::parse(&b.releases).is_some_and(|r| r.contains(release))).collect();
+    let title = match bugs.len() {
+        0 => "no fault of this release is known here".to_string(),
+        1 => "one known fault".to_string(),
+        n => format!("{n} known faults; a release alone does not show that a job met one"),
+    };
+    let mut answer = Answer::new("release", &format!("{name} {release}"), &title);
+    for b in bugs {
+        let meanwhile =
+            if b.workaround.is_empty() { String::new() } else { format!(" Meanwhile: {}", b.workaround) };
+        let text =
+            format!("{} Shows as: {} Fixed in {}.{meanwhile} ({})", b.fault, b.shows, b.fixed, b.source);
+        answer.facts.push(super::answer::Fact { label: "Fault", text });
+    }
     Some(answer)
 }
 
