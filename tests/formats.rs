@@ -9,6 +9,7 @@
 mod common;
 
 use ncclcheck::base::Release;
+use ncclcheck::knowledge::Role;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -107,6 +108,15 @@ fn instance(row: &Row, seed: u64) -> (String, Vec<String>) {
 
 /// The line as that release prints it.
 fn line_of(row: &Row, text: &str, release: Release, seed: u64) -> String {
+    if row.level.starts_with("torch") {
+        let stamp = if release >= Release(2, 2, 0) { "1124 10:11:12.345678901 " } else { "" };
+        let header = if row.source.is_empty() {
+            String::new()
+        } else {
+            format!("[E{stamp}{}:{}] ", row.source, 300 + seed)
+        };
+        return format!("{header}{text}");
+    }
     let head = format!("kg{:02}:{}:{} [{}]", seed % 40, 400 + seed, 900 + seed, seed % 8);
     if row.level == "info" {
         return format!("{head} NCCL INFO {text}");
@@ -131,6 +141,16 @@ fn fault(row: &Row) -> Option<String> {
         let line = format!("{prefix}{}", line_of(row, &text, release, seed));
         let taken = engine.take_apart(&line);
         let Some(message) = taken.message else { return Some(format!("is not recognised: {line}")) };
+        let role = engine.catalogue.messages[usize::from(engine.catalogue.message(&message)?)].role;
+        let wrong = match row.level.as_str() {
+            "torch-victim" => role == Role::First,
+            "torch-first" => role != Role::First,
+            "torch-context" => matches!(role, Role::First | Role::Victim),
+            _ => false,
+        };
+        if wrong {
+            return Some(format!("is {role:?} in {message}: {line}"));
+        }
         for (name, _, got) in &taken.fields {
             let put_in =
                 values.iter().any(|v| v == got || v.contains(got.as_str()) || got.contains(v.as_str()));
@@ -139,6 +159,9 @@ fn fault(row: &Row) -> Option<String> {
             }
         }
         messages.insert(message);
+        if row.level.starts_with("torch") {
+            continue;
+        }
         let others = engine.catalogue.rivals(row.level == "warn", text.as_bytes(), release);
         if others.len() > 1 {
             return Some(format!("is claimed by {}: {line}", others.join(" and ")));

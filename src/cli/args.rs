@@ -214,14 +214,22 @@ pub(super) enum ListFormat {
 #[derive(Debug, Subcommand)]
 pub(super) enum Rules {
     /// Checks all files, samples and references
-    Check,
+    Check {
+        /// Lists ways in which a cause shows that have no firing test or no near-miss in their rule's file
+        #[arg(long)]
+        tests: bool,
+    },
     /// Runs the tests in the rule files
     Test {
         /// Only those of this rule
         id: Option<String>,
     },
     /// Lists all rules
-    List,
+    List {
+        /// How much is known, in numbers, instead
+        #[arg(long)]
+        stats: bool,
+    },
     /// Shows one rule: what it says, what it looks for, what to do
     Show {
         /// Its id

@@ -2,7 +2,10 @@
 //! global state. Commands and other programs both come through here.
 
 mod apart;
+mod coverage;
 mod pipeline;
+
+pub use coverage::Covered;
 
 use crate::base::{Error, Result};
 use crate::catalogue::{Catalogue, built_in};
@@ -237,10 +240,7 @@ impl Engine {
         let Some(at) = self.knowledge.rules.iter().position(|(r, _)| r.id == id) else { return Ok(None) };
         let j = self.judge(given, options)?;
         let mut cx = Context::new(&j.job, &self.catalogue, &self.knowledge);
-        cx.explained = j
-            .ordered
-            .iter()
-            .any(|o| o.under.is_none() && self.knowledge.rules[o.finding.rule].0.place != Place::Fallback);
+        cx.explained = self.explained(&j.ordered);
         let ways = rules::ways(&cx, &self.knowledge.rules[at].0)
             .into_iter()
             .map(|w| Way {
@@ -262,6 +262,13 @@ impl Engine {
             under: found.and_then(|f| j.ordered[f].under).map(name),
             ways,
         }))
+    }
+
+    /// Whether anything but a fallback was found.
+    fn explained(&self, ordered: &[Ordered]) -> bool {
+        ordered
+            .iter()
+            .any(|o| o.under.is_none() && self.knowledge.rules[o.finding.rule].0.place != Place::Fallback)
     }
 
     fn lines(&self, job: &Job, events: &[u32]) -> Vec<String> {
@@ -353,12 +360,7 @@ impl Engine {
     }
 
     fn run_test(&self, id: &str, test: &crate::knowledge::RuleTest) -> Option<String> {
-        let given: Vec<Given> = test
-            .input
-            .iter()
-            .map(|(name, text)| Given::Bytes { name: name.clone(), data: text.clone().into_bytes() })
-            .collect();
-        let report = match self.diagnose(&given, &Options { threads: 1, ..Options::default() }) {
+        let report = match self.diagnose(&given_of(test), &Options { threads: 1, ..Options::default() }) {
             Ok(r) => r,
             Err(e) => return Some(e.to_string()),
         };
@@ -384,6 +386,12 @@ impl Engine {
         }
         None
     }
+}
+
+/// The files of a test in a rule file.
+fn given_of(test: &crate::knowledge::RuleTest) -> Vec<Given> {
+    let files = test.input.iter();
+    files.map(|(name, text)| Given::Bytes { name: name.clone(), data: text.clone().into_bytes() }).collect()
 }
 
 /// Nothing was found and nothing was wrong: folders without a file.
