@@ -68,6 +68,7 @@ Examples:
   ncclcheck rules list
   ncclcheck rules show net/ib-retry-exceeded
   ncclcheck rules why net/ib-retry-exceeded logs/
+  ncclcheck rules measure fixtures/cases
   ncclcheck --rules my-rules/ rules check
   ncclcheck --rules my-rules/ rules test";
 
@@ -229,6 +230,12 @@ pub(super) enum Rules {
         /// How much is known, in numbers, instead
         #[arg(long)]
         stats: bool,
+    },
+    /// Measures on labelled cases how often the first answer is right, and what its confidence is worth
+    Measure {
+        /// Folder of cases, each with `input/` and `truth.json`
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
     },
     /// Shows one rule: what it says, what it looks for, what to do
     Show {

@@ -2,6 +2,7 @@
 //! rule looks for is put into words in `describe`.
 
 mod describe;
+mod measure;
 mod stats;
 
 use super::args::{Global, Rules, Sources};
@@ -22,6 +23,7 @@ pub(super) fn run(global: &Global, command: &Rules) -> Result<u8, Fail> {
             let engine = sources::engine(global)?;
             print(global.color, FINE, |out| stats::write(&engine, out))
         }
+        Rules::Measure { folder } => measure::run(global, folder),
         Rules::Show { id } => show(global, id),
         Rules::Why { id, sources } => why(global, id, sources),
     }

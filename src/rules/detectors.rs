@@ -19,7 +19,7 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 21] = [
+pub(super) const NAMES: [&str; 22] = [
     "silent-rank",
     "waits-all",
     "members-missing",
@@ -35,6 +35,7 @@ pub(super) const NAMES: [&str; 21] = [
     "env-bad",
     "env-leftover",
     "network-socket",
+    "fewer-devices",
     "hang-after-table",
     "memory-growth",
     "one-rank-ended",
@@ -62,6 +63,7 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "env-bad" => env_bad(cx),
         "env-leftover" => env_leftover(cx, what),
         "network-socket" => network_socket(cx),
+        "fewer-devices" => fewer_devices(cx, what),
         "hang-after-table" => hang_after_table(cx),
         "memory-growth" => memory_growth(cx),
         "one-rank-ended" => one_rank_ended(cx),
@@ -523,6 +525,41 @@ fn network_socket(cx: &Context<'_>) -> Option<Detected> {
         cx.job.processes.iter().filter_map(|p| p.host.as_deref()).filter(|h| !h.is_empty()).collect();
     let (s, r) = (*socket.first()?, *rdma.first()?);
     (used || hosts.len() > 1).then(|| Detected { events: vec![s, r], ..Detected::default() })
+}
+
+/// A host lists fewer numbered entries (`[0]mlx5_0 [1]mlx5_1`) in a field than most others do; `what` is
+/// `message:field`. A host's count is the largest of its processes, since each may be given a part.
+fn fewer_devices(cx: &Context<'_>, what: &str) -> Option<Detected> {
+    let (message, field) = what.split_once(':')?;
+    let mut by_host: BTreeMap<&str, (usize, EventId)> = BTreeMap::new();
+    for &e in cx.of(cx.catalogue.message(message)?) {
+        let list = slot_of(cx.catalogue, cx.job.event(e), field).unwrap_or("");
+        let numbered =
+            list.split('[').skip(1).filter(|t| t.starts_with(|c: char| c.is_ascii_digit())).count();
+        let Some(host) = cx.job.events[e as usize].host.as_deref().filter(|h| !h.is_empty()) else {
+            continue;
+        };
+        let slot = by_host.entry(host).or_insert((numbered, e));
+        if numbered > slot.0 {
+            *slot = (numbered, e);
+        }
+    }
+    let most = by_host.values().map(|v| v.0).max()?;
+    let (full, fewer): (Vec<_>, Vec<_>) = by_host.iter().partition(|(_, v)| v.0 == most);
+    if fewer.is_empty() || full.len() < fewer.len() {
+        return None;
+    }
+    let mut out =
+        Detected { hosts: fewer.iter().map(|(h, _)| (**h).to_string()).collect(), ..Detected::default() };
+    out.events = fewer.iter().take(3).chain(full.iter().take(1)).map(|(_, v)| v.1).collect();
+    let names: Vec<String> = fewer.iter().take(4).map(|(h, v)| format!("{h} has {}", v.0)).collect();
+    out.text = format!(
+        "{} where {} have {most}",
+        names.join(", "),
+        if full.len() == 1 { "the other host".into() } else { format!("{} other hosts", full.len()) }
+    );
+    out.text = out.text.replace("the other host have", "the other host has");
+    Some(out)
 }
 
 /// The table of nccl-tests was begun and no row follows.
