@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use, besides itself. `docs/architecture.md` says why.
-const MAY: [(&str, &[&str]); 13] = [
+const MAY: [(&str, &[&str]); 16] = [
     ("base", &[]),
     ("knowledge", &["base"]),
+    ("memory", &["base", "knowledge"]),
     ("input", &["base"]),
     ("text", &["base", "input"]),
     ("catalogue", &["base", "knowledge", "text"]),
@@ -19,19 +20,24 @@ const MAY: [(&str, &[&str]); 13] = [
     ("rules", &["base", "catalogue", "job", "knowledge", "settings"]),
     ("settings", &["base", "knowledge"]),
     ("report", &["base"]),
-    ("verdict", &["base", "catalogue", "job", "knowledge", "report", "rules", "settings"]),
+    ("verdict", &["base", "catalogue", "job", "knowledge", "memory", "report", "rules", "settings"]),
+    ("templates", &["base", "text"]),
+    ("compare", &["base", "catalogue", "job", "knowledge", "report", "templates", "verdict"]),
     (
         "engine",
         &[
             "base",
             "catalogue",
+            "compare",
             "dump",
             "input",
             "job",
             "knowledge",
+            "memory",
             "report",
             "rules",
             "settings",
+            "templates",
             "text",
             "verdict",
         ],
@@ -41,14 +47,17 @@ const MAY: [(&str, &[&str]); 13] = [
         &[
             "base",
             "catalogue",
+            "compare",
             "dump",
             "engine",
             "input",
             "job",
             "knowledge",
+            "memory",
             "report",
             "rules",
             "settings",
+            "templates",
             "text",
             "verdict",
         ],

@@ -78,7 +78,7 @@ fn page(known: &Knowledge, category: &str) -> String {
             let mark = if fix.intent == "fix" { String::new() } else { format!("({}) ", fix.intent) };
             let set: Vec<String> = fix.env.iter().map(|(k, v)| format!(" `{k}={v}`")).collect();
             let only = fix.nccl.as_ref().map_or(String::new(), |r| format!(" (NCCL {r} only)"));
-            write!(out, "{}. {mark}{}{only}{}", n + 1, one_line(&fix.text), set.concat()).unwrap();
+            write!(out, "{}. {mark}{}{only}{}", n + 1, one_line(&fix.general_text()), set.concat()).unwrap();
             for (label, text) in [("Price", &fix.cost), ("Check", &fix.verify)] {
                 if !text.trim().is_empty() {
                     write!(out, " *{label}:* {}", one_line(text)).unwrap();

@@ -131,7 +131,7 @@ fn tried(rule: &str, way: usize, lines: &[String]) -> (bool, Vec<bool>) {
     let options = Options { threads: 1, ..Options::default() };
     let Ok(Some(why)) = common::engine().why(rule, &given, &options) else { return (false, Vec::new()) };
     let way = &why.ways[way];
-    (way.holds, way.conditions.iter().map(|c| c.1).collect())
+    (way.holds, way.conditions.iter().map(|c| c.met).collect())
 }
 
 /// An input that fires a way, if one can be made.

@@ -51,7 +51,7 @@ impl Engine {
         rules::ways(&cx, rule)
             .into_iter()
             .skip(1)
-            .map(|w| (w.holds, w.conditions.iter().any(|c| c.1), w.conditions.len()))
+            .map(|w| (w.holds, w.conditions.iter().any(|c| c.met), w.conditions.len()))
             .collect()
     }
 }

@@ -4,7 +4,7 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Code, Foreign, Message, Rule, Setting, Tables, Variable};
+use super::{Bug, Change, Code, Constant, Foreign, Message, Rule, Setting, Tables, Variable};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -88,6 +88,10 @@ struct CodeFile {
     setting: Vec<Setting>,
     #[serde(default)]
     foreign: Vec<Foreign>,
+    #[serde(default)]
+    constant: Vec<Constant>,
+    #[serde(default)]
+    change: Vec<Change>,
 }
 
 /// A file of `rules/`, by what its path says that it is.
@@ -341,6 +345,11 @@ impl Knowledge {
         t.bugs.extend(file.bug);
         t.settings.extend(file.setting);
         t.foreign.extend(file.foreign);
+        t.constants.extend(file.constant);
+        for change in file.change {
+            t.changes.retain(|o| o.id != change.id);
+            t.changes.push(change);
+        }
     }
 
     /// Resolves sets (`@name`) and trailing `*` against an id.

@@ -187,6 +187,62 @@ impl Bug {
     }
 }
 
+/// A size, count or behaviour that NCCL's source fixes, for a range of releases.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constant {
+    /// Name, by which the model asks for it.
+    pub name: String,
+    /// Bytes, a count, or 1 for something that is so.
+    pub value: u64,
+    /// NCCL releases that have it, as a range; all where empty.
+    #[serde(default)]
+    pub nccl: String,
+    /// Architecture of the host that has it; all where empty.
+    #[serde(default)]
+    pub arch: String,
+    /// Variable that sets it instead.
+    #[serde(default)]
+    pub variable: String,
+    /// What the value is multiplied with.
+    #[serde(default = "one")]
+    pub times: u64,
+    /// What it is.
+    pub means: String,
+    /// Place in NCCL's source.
+    pub source: String,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Something that can be changed about NCCL's memory.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Short name.
+    pub id: String,
+    /// Variables to set.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// So many communicators less on each rank.
+    #[serde(default)]
+    pub fewer: u64,
+    /// Whether it is told too where it frees nothing, since many believe that it does.
+    #[serde(default)]
+    pub told: bool,
+    /// NCCL releases that it works for, as a range; all where empty.
+    #[serde(default)]
+    pub nccl: String,
+    /// What it does.
+    pub text: String,
+    /// Its price.
+    pub cost: String,
+    /// How to see that it took effect.
+    pub check: String,
+}
+
 /// All tables.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
@@ -212,4 +268,8 @@ pub struct Tables {
     pub settings: Vec<Setting>,
     /// Names of others.
     pub foreign: Vec<Foreign>,
+    /// What the model of NCCL's memory is made of; of several that fit the last one holds.
+    pub constants: Vec<Constant>,
+    /// What can be changed about NCCL's memory, in the order to try.
+    pub changes: Vec<Change>,
 }

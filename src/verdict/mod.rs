@@ -6,8 +6,11 @@
 mod advice;
 mod build;
 mod mask;
+mod model;
 mod order;
 mod settings;
+mod timeline;
 
 pub use build::{build, evidence_of};
+pub(crate) use mask::mask;
 pub use order::{Ordered, order};
