@@ -14,6 +14,7 @@ pub mod memory;
 pub mod report;
 pub mod rules;
 pub mod scan;
+pub mod settings;
 pub mod templates;
 pub mod text;
 pub mod verdict;

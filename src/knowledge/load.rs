@@ -4,7 +4,7 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Change, Code, Constant, Layout, Message, Rule, Tables, Variable};
+use super::{Bug, Change, Code, Constant, Foreign, Layout, Message, Rule, Setting, Tables, Variable};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -87,6 +87,10 @@ struct CodeFile {
     bug: Vec<Bug>,
     #[serde(default)]
     layout: Vec<Layout>,
+    #[serde(default)]
+    setting: Vec<Setting>,
+    #[serde(default)]
+    foreign: Vec<Foreign>,
     #[serde(default)]
     constant: Vec<Constant>,
     #[serde(default)]
@@ -360,6 +364,8 @@ impl Knowledge {
         t.bugs.extend(file.bug);
         // Those of a folder come first: the first that fits decides.
         t.layouts.splice(0..0, file.layout);
+        t.settings.extend(file.setting);
+        t.foreign.extend(file.foreign);
         t.constants.extend(file.constant);
         for change in file.change {
             t.changes.retain(|o| o.id != change.id);

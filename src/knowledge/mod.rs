@@ -2,12 +2,15 @@
 //! the program and extended by `--rules DIR`. Gives data; knows nothing of
 //! logs. The catalogue compiles the messages, the rules room the rules.
 
+mod layout;
 mod load;
 mod message;
 mod rule;
 mod tables;
 
+pub use layout::{Layout, LayoutKind, LayoutOn};
+pub(crate) use load::glob;
 pub use load::{Fault, Knowledge};
 pub use message::{Door, FieldType, Form, Kind, Level, Message, Role};
 pub use rule::{Cond, Expect, Explains, Fix, Match, Place, Rule, RuleTest, Strength, When};
-pub use tables::{Bug, Change, Code, Constant, Layout, LayoutKind, LayoutOn, Tables, Variable};
+pub use tables::{Bug, Change, Code, Constant, Foreign, Setting, Tables, Variable, Weight};
