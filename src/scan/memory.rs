@@ -53,6 +53,7 @@ pub fn notice(report: &Report, records: &[Record]) -> Option<Diagnosis> {
         mistaken_for: String::new(),
         alternatives: Vec::new(),
         references: Vec::new(),
+        known_bugs: Vec::new(),
     })
 }
 
