@@ -86,11 +86,11 @@ struct CodeFile {
     #[serde(default)]
     bug: Vec<Bug>,
     #[serde(default)]
-    layout: Vec<Layout>,
-    #[serde(default)]
     setting: Vec<Setting>,
     #[serde(default)]
     foreign: Vec<Foreign>,
+    #[serde(default)]
+    layout: Vec<Layout>,
     #[serde(default)]
     constant: Vec<Constant>,
     #[serde(default)]
@@ -362,10 +362,10 @@ impl Knowledge {
             t.variables.push(v);
         }
         t.bugs.extend(file.bug);
-        // Those of a folder come first: the first that fits decides.
-        t.layouts.splice(0..0, file.layout);
         t.settings.extend(file.setting);
         t.foreign.extend(file.foreign);
+        // Those of a folder come first: the first that fits decides.
+        t.layouts.splice(0..0, file.layout);
         t.constants.extend(file.constant);
         for change in file.change {
             t.changes.retain(|o| o.id != change.id);

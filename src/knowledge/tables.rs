@@ -264,12 +264,12 @@ pub struct Tables {
     pub variables: Vec<Variable>,
     /// Known bugs.
     pub bugs: Vec<Bug>,
-    /// Layouts of archives.
-    pub layouts: Vec<super::Layout>,
     /// Combinations of settings.
     pub settings: Vec<Setting>,
     /// Names of others.
     pub foreign: Vec<Foreign>,
+    /// Layouts of archives.
+    pub layouts: Vec<Layout>,
     /// What the model of NCCL's memory is made of; of several that fit the last one holds.
     pub constants: Vec<Constant>,
     /// What can be changed about NCCL's memory, in the order to try.

@@ -41,6 +41,7 @@ pub fn notice(report: &Report, records: &[Record]) -> Option<Diagnosis> {
         }
     }
     Some(Diagnosis {
+        known_bugs: Vec::new(),
         cause: first.cause.clone(),
         title: format!("Like {}{last}", jobs(list.len())),
         why,
