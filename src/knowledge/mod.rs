@@ -2,13 +2,11 @@
 //! the program and extended by `--rules DIR`. Gives data; knows nothing of
 //! logs. The catalogue compiles the messages, the rules room the rules.
 
-mod layout;
 mod load;
 mod message;
 mod rule;
 mod tables;
 
-pub use layout::{Layout, LayoutKind, LayoutOn};
 pub(crate) use load::glob;
 pub use load::{Fault, Knowledge};
 pub use message::{Door, FieldType, Form, Kind, Level, Message, Role};

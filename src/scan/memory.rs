@@ -54,7 +54,6 @@ pub fn notice(report: &Report, records: &[Record]) -> Option<Diagnosis> {
         mistaken_for: String::new(),
         alternatives: Vec::new(),
         references: Vec::new(),
-        known_bugs: Vec::new(),
     })
 }
 
