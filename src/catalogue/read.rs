@@ -658,12 +658,13 @@ impl<'r, 'b> Reader<'r, 'b> {
 /// Whether a line that no message knows looks like trouble. Generous: it decides no cause, only that a run
 /// whose last lines look so did not simply go on.
 fn looks_like_trouble(text: &str) -> bool {
-    const TROUBLE: [&str; 22] = [
+    const TROUBLE: [&str; 23] = [
         "rror",
         "ailed",
         "ailure",
         "FAIL",
-        "atal",
+        "fatal",
+        "Fatal",
         "bort",
         "ABORT",
         "refused",

@@ -68,10 +68,10 @@ impl Page {
         self.flow(&first, &" ".repeat(LABELS + 2), spans, most);
     }
 
-    /// What opens a line, but no more blanks than a third of the line.
+    /// What opens a line; of a narrow one no more blanks than a third.
     fn opening(&self, text: &str) -> String {
         let mut text = text.to_string();
-        while plain_width(&text) > self.width / 3 && text.starts_with(' ') {
+        while self.width < NARROW && plain_width(&text) > self.width / 3 && text.starts_with(' ') {
             text.remove(0);
         }
         text
