@@ -11,6 +11,7 @@ Examples:
   ncclcheck diagnose logs/                      one job, all files below logs/
   cat slurm-4711.out | ncclcheck diagnose       the same from a pipe
   ncclcheck explain NCCL_P2P_DISABLE            a variable, a code, a cause, a line
+  ncclcheck env job.sbatch                      a job's variables before it starts
   ncclcheck memory logs/                        what NCCL holds of GPU memory
   ncclcheck events run.log                      what is read from a log
   ncclcheck diff good/ bad/                     what differs between two jobs
@@ -39,10 +40,26 @@ Examples:
   ncclcheck explain status 12                   a completion status of RDMA
   ncclcheck explain exit -9                     an exit code; also: signal 9, SIGKILL
   ncclcheck explain xid 79                      an Xid; also: cuda 719, errno 110
+  ncclcheck explain nccl 2.19.3                 known faults of a release
   ncclcheck explain 10485760                    a size that NCCL was refused
   ncclcheck explain 'node1:42:77 [0] NCCL WARN NET/IB : Got completion ...'
 
 Exit status: 0 it is known; 1 it is not.";
+
+const ENV_EXAMPLES: &str = "\
+Examples:
+  ncclcheck env                                 the environment of this shell
+  ncclcheck env --nccl 2.21.5 job.sbatch        a job script, for this release
+  ncclcheck env pod.yaml                        a Kubernetes manifest
+  ncclcheck env rank0.env rank1.env             the same, and where ranks differ
+  kubectl exec trainer-0 -- env | ncclcheck env -
+
+A FILE is a listing (env, printenv, declare -x, .env, nccl.conf), a shell script
+or batch script, a manifest or compose file (YAML), or JSON such as docker
+inspect prints. Nothing in it is run or expanded.
+
+Exit status: 0 nothing wrong was found (notes may be there); 1 something was; 2
+wrong usage, or a file could not be read.";
 
 const EVENTS_EXAMPLES: &str = "\
 Examples:
@@ -104,6 +121,7 @@ Examples:
   ncclcheck rules list
   ncclcheck rules show net/ib-retry-exceeded
   ncclcheck rules why net/ib-retry-exceeded logs/
+  ncclcheck rules measure fixtures/cases
   ncclcheck rules new --from-cluster 1 --out my-rules/ logs/
   ncclcheck --rules my-rules/ rules check
   ncclcheck --rules my-rules/ rules test";
@@ -146,6 +164,9 @@ pub(super) enum Command {
     /// Explains a cause, a variable, a code or a log line, without a log
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
+    /// Checks environment variables before a job starts: names, values, contradictions, differences
+    #[command(after_help = ENV_EXAMPLES)]
+    Env(Env),
     /// Prints what is read from the logs, one line an event
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
@@ -212,6 +233,23 @@ pub(super) struct Explain {
     /// Cause, variable, result, status, exit code, signal, Xid, CUDA error, errno, message id, or a log line
     #[arg(value_name = "WHAT", required = true, allow_negative_numbers = true)]
     pub(super) what: Vec<String>,
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: Format,
+}
+
+/// Arguments of `env`.
+#[derive(Debug, Args)]
+pub(super) struct Env {
+    /// Files to check, or `-` for standard input; the environment of this process unless given. Several are compared
+    #[arg(value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// NCCL release that the job will run; tells what is obsolete or not read yet
+    #[arg(long, value_name = "RELEASE")]
+    pub(super) nccl: Option<String>,
+    /// PyTorch release that the job will run
+    #[arg(long, value_name = "RELEASE")]
+    pub(super) torch: Option<String>,
     /// Form of the answer
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(super) format: Format,
@@ -402,14 +440,28 @@ pub(super) enum NetWay {
 #[derive(Debug, Subcommand)]
 pub(super) enum Rules {
     /// Checks all files, samples and references
-    Check,
+    Check {
+        /// Lists ways in which a cause shows that have no firing test or no near-miss in their rule's file
+        #[arg(long)]
+        tests: bool,
+    },
     /// Runs the tests in the rule files
     Test {
         /// Only those of this rule
         id: Option<String>,
     },
     /// Lists all rules
-    List,
+    List {
+        /// How much is known, in numbers, instead
+        #[arg(long)]
+        stats: bool,
+    },
+    /// Measures on labelled cases how often the first answer is right, and what its confidence is worth
+    Measure {
+        /// Folder of cases, each with `input/` and `truth.json`
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Shows one rule: what it says, what it looks for, what to do
     Show {
         /// Its id

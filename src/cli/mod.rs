@@ -5,6 +5,7 @@ mod args;
 mod completions;
 mod diagnose;
 mod diff;
+mod env;
 mod events;
 mod explain;
 mod memory;
@@ -34,6 +35,7 @@ pub fn run() -> ExitCode {
     out::status(match &cli.command {
         Command::Diagnose(args) => diagnose::run(&cli.global, args),
         Command::Explain(args) => explain::run(&cli.global, args),
+        Command::Env(args) => env::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
         Command::Diff(args) => diff::run(&cli.global, args),
         Command::Unknown(args) => unknown::run(&cli.global, args),

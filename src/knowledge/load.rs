@@ -4,7 +4,7 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Change, Code, Constant, Message, Rule, Tables, Variable};
+use super::{Bug, Change, Code, Constant, Foreign, Message, Rule, Setting, Tables, Variable};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -84,6 +84,10 @@ struct CodeFile {
     variable: Vec<Variable>,
     #[serde(default)]
     bug: Vec<Bug>,
+    #[serde(default)]
+    setting: Vec<Setting>,
+    #[serde(default)]
+    foreign: Vec<Foreign>,
     #[serde(default)]
     constant: Vec<Constant>,
     #[serde(default)]
@@ -339,6 +343,8 @@ impl Knowledge {
             t.variables.push(v);
         }
         t.bugs.extend(file.bug);
+        t.settings.extend(file.setting);
+        t.foreign.extend(file.foreign);
         t.constants.extend(file.constant);
         for change in file.change {
             t.changes.retain(|o| o.id != change.id);
