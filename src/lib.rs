@@ -13,6 +13,7 @@ pub mod knowledge;
 pub mod memory;
 pub mod report;
 pub mod rules;
+pub mod scan;
 pub mod settings;
 pub mod templates;
 pub mod text;

@@ -51,11 +51,16 @@ fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 
 #[test]
 fn help_of_every_command_is_fine_and_has_examples() {
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 14] = [
         &[],
         &["diagnose"],
         &["explain"],
         &["events"],
+        &["scan"],
+        &["trends"],
+        &["jobs"],
+        &["show"],
+        &["merge"],
         &["diff"],
         &["env"],
         &["unknown"],

@@ -169,7 +169,7 @@ fn the_account_has_a_form_for_programs() {
     let json: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["schema"], "ncclcheck.memory/1");
     assert_eq!(json["processes"].as_array().unwrap().len(), 4);
-    for key in ["refused", "allocators", "differs", "changes", "notes"] {
+    for key in ["refused", "allocators", "held", "elsewhere", "differs", "changes", "notes"] {
         assert!(json[key].is_array(), "{key}");
     }
     assert_eq!(json["processes"][0]["items"][0]["how"], "measured");
@@ -212,6 +212,16 @@ fn processes_of_a_listing_are_told_whose_they_are() {
         "{:?}",
         a.differs
     );
+}
+
+#[test]
+fn what_is_not_the_gpus_memory_is_told_apart() {
+    let text = "kc07:5103:5212 [2] include/alloc.h:38 NCCL WARN Failed to CUDA host alloc 4194304 bytes\n";
+    let a = account(&[bytes("a.log", text)], &common::options());
+    assert_eq!(a.elsewhere.iter().map(|e| e.cause.as_str()).collect::<Vec<_>>(), ["memory/host-alloc"]);
+    let text = "kc07:5103:5212 [2] include/alloc.h:38 NCCL WARN Failed to CUDA calloc 2097152 bytes\n";
+    let a = account(&[bytes("a.log", text)], &common::options());
+    assert!(a.elsewhere.is_empty() && a.refused.len() == 1);
 }
 
 #[test]

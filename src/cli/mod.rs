@@ -11,6 +11,7 @@ mod explain;
 mod memory;
 mod out;
 mod rules;
+mod scan;
 mod signals;
 mod sources;
 mod unknown;
@@ -41,6 +42,11 @@ pub fn run() -> ExitCode {
         Command::Unknown(args) => unknown::run(&cli.global, args),
         Command::Memory(args) => memory::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
+        Command::Scan(args) => scan::run(&cli.global, args),
+        Command::Trends(args) => scan::trends(&cli.global, args),
+        Command::Jobs(args) => scan::jobs(&cli.global, args),
+        Command::Show(args) => scan::show(&cli.global, args),
+        Command::Merge(args) => scan::merge(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),
     })
 }

@@ -38,7 +38,8 @@ fn check(global: &Global) -> Result<u8, Fail> {
     let faults: Vec<String> = match sources::load(global) {
         Err(text) => text.lines().map(str::to_string).collect(),
         Ok(engine) => {
-            let faults = engine.check();
+            let mut faults: Vec<String> = engine.check().iter().map(ToString::to_string).collect();
+            faults.extend(crate::scan::check_layouts(&engine.knowledge));
             if faults.is_empty() {
                 let known = &engine.knowledge;
                 let (messages, rules) = (known.messages.len(), known.rules.len());
@@ -46,7 +47,7 @@ fn check(global: &Global) -> Result<u8, Fail> {
                     writeln!(out, "{GOOD}no faults{GOOD:#} in {messages} messages and {rules} rules")
                 });
             }
-            faults.iter().map(ToString::to_string).collect()
+            faults
         }
     };
     print(global.color, FOUND, |out| {

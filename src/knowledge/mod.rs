@@ -11,4 +11,6 @@ pub(crate) use load::glob;
 pub use load::{Fault, Knowledge};
 pub use message::{Door, FieldType, Form, Kind, Level, Message, Role};
 pub use rule::{Cond, Expect, Explains, Fix, Match, Place, Rule, RuleTest, Strength, When};
-pub use tables::{Bug, Change, Code, Constant, Foreign, Setting, Tables, Variable, Weight};
+pub use tables::{
+    Bug, Change, Code, Constant, Foreign, Layout, LayoutKind, LayoutOn, Setting, Tables, Variable, Weight,
+};

@@ -47,6 +47,25 @@ pub struct RefusedSeen {
     pub gpu: bool,
 }
 
+/// A line about memory that is not the GPU's: what ran out instead, or refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Elsewhere {
+    /// Cause that the line suggests.
+    pub cause: String,
+    /// What it says.
+    pub about: String,
+    /// Rank, where known.
+    pub rank: Option<u32>,
+    /// Host, where known.
+    pub host: Option<String>,
+    /// Place of the first such line.
+    pub source: String,
+    /// See `source`; from 1.
+    pub line: u64,
+    /// How many lines say so.
+    pub count: u64,
+}
+
 /// What an account is made of.
 #[derive(Debug, Clone, Default)]
 pub struct Input {
@@ -58,6 +77,8 @@ pub struct Input {
     pub gave_up: Vec<(Allocator, String)>,
     /// Processes that a listing shows on GPUs.
     pub held: Vec<Held>,
+    /// Lines about other memory than the GPU's.
+    pub elsewhere: Vec<Elsewhere>,
     /// Process ids of ranks, by host.
     pub pids: Vec<(Option<String>, u32, u32)>,
     /// Architecture of the hosts, where the input shows it.
@@ -168,6 +189,8 @@ pub struct Account {
     pub allocators: Vec<Allocator>,
     /// Processes that hold memory of a GPU, as nvidia-smi lists them.
     pub held: Vec<Held>,
+    /// Lines about memory that is not the GPU's: host, /dev/shm, locked memory, windows of the bus.
+    pub elsewhere: Vec<Elsewhere>,
     /// Who differs from the others and why, one sentence each.
     pub differs: Vec<String>,
     /// What could be changed, by the model, for a rank.
@@ -219,6 +242,7 @@ pub fn account(tables: &Tables, mut input: Input) -> Account {
     // A traceback that is printed twice says it twice.
     let mut told = BTreeSet::new();
     allocators.retain(|a| told.insert((a.rank, a.host.clone(), a.device, a.tried, a.free, a.allocated)));
+    let elsewhere = std::mem::take(&mut input.elsewhere);
     let mut held = std::mem::take(&mut input.held);
     for h in &mut held {
         h.rank = input.rank_of(h.pid, h.host.as_deref());
@@ -230,7 +254,17 @@ pub fn account(tables: &Tables, mut input: Input) -> Account {
         .map(|plan| effects(&tables.constants, &tables.changes, &plan))
         .unwrap_or_default();
     let notes = notes(&input, &processes);
-    Account { schema: "ncclcheck.memory/1", processes, refused, allocators, held, differs, changes, notes }
+    Account {
+        schema: "ncclcheck.memory/1",
+        processes,
+        refused,
+        allocators,
+        held,
+        elsewhere,
+        differs,
+        changes,
+        notes,
+    }
 }
 
 /// Only what fits the memory that was asked for.

@@ -27,7 +27,7 @@ mod tests;
 mod tests_log;
 
 pub use account::{
-    Account, How, Input, Item, ProcessAccount, ProcessSeen, Refused, RefusedSeen, account, plan_of,
+    Account, Elsewhere, How, Input, Item, ProcessAccount, ProcessSeen, Refused, RefusedSeen, account, plan_of,
 };
 pub use allocator::{Allocator, Held, Holder};
 pub use changes::{Effect, effect, effects};
