@@ -89,8 +89,6 @@ struct Reader<'r, 'b> {
     speaker: u32,
     /// The bulk message as which the scan has counted the line at hand.
     counted: Option<MessageId>,
-    /// What lines that nobody knows are told apart by, each message and speaker.
-    kinds: FxHashMap<(MessageId, u32), FxHashSet<u32>>,
     /// Where messages were found.
     seen: FxHashSet<(u32, MessageId)>,
     folds: Folds<'r>,
@@ -164,7 +162,6 @@ impl<'r, 'b> Reader<'r, 'b> {
             own_words: true,
             speaker: 0,
             counted: None,
-            kinds: FxHashMap::default(),
             seen: FxHashSet::default(),
             folds: Folds::new(settled),
             bulk: Bulk::default(),
@@ -271,11 +268,10 @@ impl<'r, 'b> Reader<'r, 'b> {
                 By::Name => field(self.ids.name).map(|name| apart::number(name.iter().copied())),
                 By::Words(id) => Some(apart::words(id.and_then(field).unwrap_or(text))),
             };
-            let apart = self.one_of_few(t.message, hit.speaker, apart.unwrap_or(ALIKE));
             if self.catalogue.messages[usize::from(t.message)].bulk && self.counted != Some(t.message) {
                 self.bulk.add((t.message, hit.speaker), (hit.line, hit.text, line.end));
             }
-            let key = (t.message, hit.speaker, apart);
+            let key = (t.message, hit.speaker, apart.unwrap_or(ALIKE));
             if self.fold(key, hit.line) {
                 continue;
             }
@@ -284,21 +280,6 @@ impl<'r, 'b> Reader<'r, 'b> {
             self.add(part, found, Via::Line, (dev >= 0).then_some(dev), self.time(part));
         }
         true
-    }
-
-    /// What keeps a line apart, as long as a block has not many more kinds than the merge tells apart anyway: a flood
-    /// of lines that are all different is counted like one of lines that are all alike.
-    fn one_of_few(&mut self, message: MessageId, speaker: u32, apart: u32) -> u32 {
-        let by = self.catalogue.kept_by(message);
-        if apart == ALIKE || by == By::Rank {
-            return apart;
-        }
-        let kinds = self.kinds.entry((message, speaker)).or_default();
-        if kinds.contains(&apart) || kinds.len() < by.most() * 2 {
-            kinds.insert(apart);
-            return apart;
-        }
-        ALIKE
     }
 
     /// Counts a line whose like is kept often enough; false for one of the first.
@@ -584,7 +565,6 @@ impl<'r, 'b> Reader<'r, 'b> {
             quote(self.view, &line, part.start, part.end).0
         });
         let apart = self.catalogue.apart(found.message, &found.fields, &whole.unwrap_or_default());
-        let apart = self.one_of_few(found.message, part.speaker, apart);
         self.told.push((found.message, apart));
         self.own_words &= part.speaker == self.speaker;
         // The end of a traceback is found from its head and by itself.
@@ -665,12 +645,13 @@ impl<'r, 'b> Reader<'r, 'b> {
 /// Whether a line that no message knows looks like trouble. Generous: it decides no cause, only that a run
 /// whose last lines look so did not simply go on.
 fn looks_like_trouble(text: &str) -> bool {
-    const TROUBLE: [&str; 22] = [
+    const TROUBLE: [&str; 23] = [
         "rror",
         "ailed",
         "ailure",
         "FAIL",
-        "atal",
+        "fatal",
+        "Fatal",
         "bort",
         "ABORT",
         "refused",

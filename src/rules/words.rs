@@ -22,6 +22,7 @@ const DETECTORS: [(&str, &str); 22] = [
     ("env-bad", "a variable with a value that is not accepted, or a misspelt name"),
     ("env-leftover", "a variable that is often left over from another machine or test"),
     ("network-socket", "sockets in use although RDMA devices show up"),
+    ("fewer-devices", "a host that lists fewer adapters than most others"),
     ("hang-after-table", "the head of nccl-tests' table as the last line"),
     ("memory-growth", "host memory that grows at least fourfold, beyond 16 GB"),
     ("one-rank-ended", "exactly one rank that ended by itself"),
