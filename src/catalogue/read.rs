@@ -87,6 +87,8 @@ struct Reader<'r, 'b> {
     /// Whether all of them are by the speaker of the line, and no line beside it was asked.
     own_words: bool,
     speaker: u32,
+    /// What lines that nobody knows are told apart by, each message and speaker.
+    kinds: FxHashMap<(MessageId, u32), FxHashSet<u32>>,
     /// Where messages were found.
     seen: FxHashSet<(u32, MessageId)>,
     folds: Folds<'r>,
@@ -159,6 +161,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             told: Vec::new(),
             own_words: true,
             speaker: 0,
+            kinds: FxHashMap::default(),
             seen: FxHashSet::default(),
             folds: Folds::new(settled),
             bulk: Bulk::default(),
@@ -264,7 +267,8 @@ impl<'r, 'b> Reader<'r, 'b> {
                 By::Name => field(self.ids.name).map(|name| apart::number(name.iter().copied())),
                 By::Words(id) => Some(apart::words(id.and_then(field).unwrap_or(text))),
             };
-            let key = (t.message, hit.speaker, apart.unwrap_or(ALIKE));
+            let apart = self.one_of_few(t.message, hit.speaker, apart.unwrap_or(ALIKE));
+            let key = (t.message, hit.speaker, apart);
             if self.fold(key, hit.line) {
                 continue;
             }
@@ -273,6 +277,21 @@ impl<'r, 'b> Reader<'r, 'b> {
             self.add(part, found, Via::Line, (dev >= 0).then_some(dev), self.time(part));
         }
         true
+    }
+
+    /// What keeps a line apart, as long as a block has not many more kinds than the merge tells apart anyway: a flood
+    /// of lines that are all different is counted like one of lines that are all alike.
+    fn one_of_few(&mut self, message: MessageId, speaker: u32, apart: u32) -> u32 {
+        let by = self.catalogue.kept_by(message);
+        if apart == ALIKE || by == By::Rank {
+            return apart;
+        }
+        let kinds = self.kinds.entry((message, speaker)).or_default();
+        if kinds.contains(&apart) || kinds.len() < by.most() * 2 {
+            kinds.insert(apart);
+            return apart;
+        }
+        ALIKE
     }
 
     /// Counts a line whose like is kept often enough; false for one of the first.
@@ -558,6 +577,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             quote(self.view, &line, part.start, part.end).0
         });
         let apart = self.catalogue.apart(found.message, &found.fields, &whole.unwrap_or_default());
+        let apart = self.one_of_few(found.message, part.speaker, apart);
         self.told.push((found.message, apart));
         self.own_words &= part.speaker == self.speaker;
         // The end of a traceback is found from its head and by itself.

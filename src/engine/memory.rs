@@ -8,7 +8,7 @@ use crate::catalogue::Via;
 use crate::input::Given;
 use crate::job::{Job, ProcessId};
 use crate::knowledge::{FieldType, Role};
-use crate::memory::{self, Account, Allocator, ProcessSeen, RefusedSeen, Tally};
+use crate::memory::{self, Account, Allocator, Held, MIB, ProcessSeen, RefusedSeen, Tally};
 use crate::text::{Level, Opened, Piece, Scanner, Scratch, ShapeFacts, Who};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +59,7 @@ impl Engine {
             processes: self.processes(&job, &tallies),
             refused: self.refused(&job),
             gave_up: self.gave_up(&job),
+            held: self.held(&job),
             pids: job.processes.iter().filter_map(|p| Some((p.host.clone(), p.pid?, p.rank?))).collect(),
             arch: String::new(),
             derived: job.releases.contains_key("rccl"),
@@ -151,5 +152,26 @@ impl Engine {
             out.push((place, event.text.to_string()));
         }
         out
+    }
+
+    /// Rows of processes on GPUs: those that name a device, a process and what it holds.
+    fn held(&self, job: &Job) -> Vec<Held> {
+        let field = |name: &str| self.catalogue.field_id(name);
+        let (Some(dev), Some(pid), Some(used)) = (field("dev"), field("pid"), field("used_mib")) else {
+            return Vec::new();
+        };
+        let name = field("name");
+        let row = |id: u32| {
+            let event = job.event(id);
+            Some(Held {
+                host: job.events[id as usize].host.clone(),
+                device: event.field(dev)?.parse().ok()?,
+                pid: event.field(pid)?.parse().ok()?,
+                name: name.and_then(|n| event.field(n)).unwrap_or_default().to_string(),
+                bytes: event.field(used)?.parse::<u64>().ok()?.saturating_mul(MIB),
+                rank: None,
+            })
+        };
+        job.current().filter_map(row).collect()
     }
 }
