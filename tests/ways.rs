@@ -15,6 +15,8 @@ use ncclcheck::knowledge::{Cond, Door, Level, Match, Message, When};
 
 /// Ways that can neither be made nor are fired by a test of their file.
 const LACKING: usize = 37;
+/// Ways for which both inputs can be made, at least.
+const MADE: usize = 140;
 
 /// One of two machines that have nothing in common.
 #[derive(Clone, Copy)]
@@ -179,10 +181,7 @@ fn each_way_fires_on_inputs_that_have_nothing_in_common() {
             }
         }
     }
-    println!(
-        "{both} ways fire on two inputs made from samples; {} lack any test: {lacking:#?}",
-        lacking.len()
-    );
+    assert!(both >= MADE, "only {both} ways fire on two inputs made from samples");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(
         lacking.len() <= LACKING,

@@ -26,7 +26,6 @@ const DETECTORS: [(&str, &str); 22] = [
     ("hang-after-table", "the head of nccl-tests' table as the last line"),
     ("memory-growth", "host memory that grows at least fourfold, beyond 16 GB"),
     ("one-rank-ended", "exactly one rank that ended by itself"),
-    ("fewer-devices", "a host that lists fewer adapters than most others"),
     ("unknown-warn", "a WARN of NCCL that no message knows"),
 ];
 
