@@ -48,6 +48,7 @@ fn recorders(sources: &mut [SourceRead]) -> Option<WaitsReport> {
     if input.traces.is_empty() {
         return None;
     }
+    waits::resolve(&mut input.traces);
     Some(waits::analyse(&input))
 }
 

@@ -63,12 +63,15 @@ fn collective(traces: &[&Trace], group: &Group, at: usize, seq: i64) -> Wait {
         }
     }
     // Who is not seen is asked for only where nobody else explains the wait.
+    let mut unseen = BTreeSet::new();
     if lacks.is_empty() {
         lacks = unknown;
+    } else {
+        unseen = unknown.into_keys().collect();
     }
     let times = calls.iter().filter(|c| waiters.contains(&c.0)).map(|c| c.1.created);
     let since = times.filter(|t| *t > 0).min().unwrap_or(0);
-    Wait { place: Place::Collective(at, seq), waiters, lacks, since, tie }
+    Wait { place: Place::Collective(at, seq), waiters, lacks, unseen, since, tie }
 }
 
 fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
@@ -87,6 +90,7 @@ fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
             place: Place::Pair(lone.group, lone.rank, lone.peer, lone.sends),
             waiters: BTreeSet::from([lone.rank]),
             lacks: BTreeMap::from([(lone.peer, why)]),
+            unseen: BTreeSet::new(),
             since: created(lone.rank, lone.record),
             tie: false,
         });
@@ -97,6 +101,7 @@ fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
             place: Place::Pair(met.group, a, b, true),
             waiters: BTreeSet::from([a, b]),
             lacks: BTreeMap::new(),
+            unseen: BTreeSet::new(),
             since: created(a, record),
             tie: false,
         });
@@ -106,6 +111,7 @@ fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
             place: Place::Pair(*group, *rank, *rank, false),
             waiters: BTreeSet::from([*rank]),
             lacks: BTreeMap::new(),
+            unseen: BTreeSet::new(),
             since: created(*rank, *record),
             tie: false,
         });

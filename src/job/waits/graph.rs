@@ -42,6 +42,8 @@ pub(super) struct Wait {
     pub(super) place: Place,
     pub(super) waiters: BTreeSet<u32>,
     pub(super) lacks: BTreeMap<u32, Why>,
+    /// Members of which nothing is known, where others are lacked.
+    pub(super) unseen: BTreeSet<u32>,
     /// Earliest wall clock at which somebody entered; 0 when not known.
     pub(super) since: i64,
     /// Nobody is outvoted: all that called here are under suspicion.
@@ -194,6 +196,7 @@ mod tests {
             place: Place::Collective(0, at),
             waiters: waiters.iter().copied().collect(),
             lacks: lacks.iter().map(|r| (*r, Why::NotEntered)).collect(),
+            unseen: BTreeSet::new(),
             since: 0,
             tie: false,
         }

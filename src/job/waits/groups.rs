@@ -57,6 +57,11 @@ impl Group {
         }
     }
 
+    /// The part that it plays in the program, the same for groups beside one another.
+    pub(super) fn part(&self) -> &str {
+        if matches!(self.desc.as_str(), "" | "undefined") { &self.name } else { &self.desc }
+    }
+
     pub(super) fn member(&self, rank: u32) -> Option<&Member> {
         self.members.binary_search_by_key(&rank, |m| m.rank).ok().map(|at| &self.members[at])
     }
@@ -218,10 +223,11 @@ fn settle(group: &mut Group, traces: &[&Trace]) {
         };
         let records = &trace.records;
         member.first = member.held.iter().find(|h| open(h.0, &records[h.1 as usize])).map(|h| h.0);
-        // Counters alone can tell that something was not finished.
+        // Counters alone can tell that something was not finished, where the records of it are lost.
+        let last = member.held.last().map_or(i64::MIN, |h| h.0);
         if let (None, Reach::At(e), Some(c)) = (member.first, member.reach, member.completed)
             && e > c
-            && member.held.is_empty()
+            && (member.held.is_empty() || (trace.cut && last <= c))
         {
             member.first = Some(c + 1);
         }

@@ -28,6 +28,7 @@ mod tests;
 mod tests_more;
 
 pub use agree::What;
+pub use from_dump::resolve;
 pub use trace::{Done, Kind, Op, Record, Trace, TraceGroup};
 
 /// Everything that is known about the ranks.
@@ -106,6 +107,14 @@ pub struct Fault {
     pub evidence: Vec<(u32, String)>,
 }
 
+impl Fault {
+    /// Whether it names ranks and the records show what they did: no mere gap in the input.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        !self.ranks.is_empty() && self.sure != Sure::Guess && self.kind != FaultKind::NoDump
+    }
+}
+
 /// How far one rank has come in a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Front {
@@ -157,7 +166,7 @@ pub fn analyse(input: &WaitsInput) -> WaitsReport {
         faults::Scene { traces: &traces, joined: &joined, pairs: &pairs, waits: &waits, world: &world };
     let graph = graph::Graph::new(&waits, &fixed);
     let mut faults = faults::find(&scene, &graph);
-    faults.extend(stuck::find(&scene, &faults));
+    faults.extend(stuck::find(&scene, &graph, &faults));
     faults::sort(&mut faults);
     WaitsReport { faults, groups: joined.groups.iter().map(front).collect(), problems }
 }

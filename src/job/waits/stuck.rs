@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::faults::Scene;
-use super::graph::{Place, Wait};
+use super::graph::{Graph, Place, Wait};
 use super::trace::Record;
 use super::{Fault, FaultKind, Sure, words};
 use crate::base::RankSet;
@@ -14,7 +14,7 @@ use crate::base::RankSet;
 const MOST: usize = 8;
 
 /// Faults among the ranks that `found` does not speak of.
-pub(super) fn find(scene: &Scene<'_>, found: &[Fault]) -> Vec<Fault> {
+pub(super) fn find(scene: &Scene<'_>, graph: &Graph<'_>, found: &[Fault]) -> Vec<Fault> {
     let mut explained = RankSet::new();
     for fault in found {
         explained.extend(&fault.ranks);
@@ -29,10 +29,15 @@ pub(super) fn find(scene: &Scene<'_>, found: &[Fault]) -> Vec<Fault> {
     if open.is_empty() {
         return Vec::new();
     }
-    if let Some(fault) = inverted(scene, &open) {
-        return vec![fault];
+    let mut faults = match inverted(scene, &open) {
+        Some(fault) => vec![fault],
+        None => heads(scene, &open).into_iter().take(MOST).map(|wait| stuck(scene, wait, &open)).collect(),
+    };
+    for fault in &mut faults {
+        let there: BTreeSet<u32> = fault.waiting.iter().chain(fault.ranks.iter()).collect();
+        fault.behind.extend(&graph.behind(&there).into_iter().collect());
     }
-    heads(scene, &open).into_iter().take(MOST).map(|wait| stuck(scene, wait, &open)).collect()
+    faults
 }
 
 /// Where a rank's open operations stand in its program.
