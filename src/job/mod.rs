@@ -8,6 +8,7 @@ mod documents;
 mod ends;
 mod facts;
 mod identity;
+mod lines;
 mod names;
 mod silence;
 mod source;
@@ -85,8 +86,12 @@ pub struct Job {
     pub releases: BTreeMap<String, Vec<Release>>,
     /// Hosts of addresses.
     pub addresses: BTreeMap<String, String>,
-    /// Faults that Flight Recorder dumps show.
+    /// Who waits for whom, as far as Flight Recorder dumps and lines show it.
     pub waits: Option<waits::WaitsReport>,
+    /// Ranks whose Flight Recorder dump was read.
+    pub dumps: RankSet,
+    /// Events in which a rank tells of its waits.
+    pub wait_lines: BTreeMap<u32, Vec<EventId>>,
     /// Where sources disagree.
     pub contradictions: Vec<String>,
 }
@@ -102,16 +107,17 @@ impl Job {
     ) -> Self {
         let mut job = Self { sources, ..Self::default() };
         names::add_listings(catalogue, &mut job.sources);
-        job.waits = documents::add(catalogue, &mut job.sources);
+        let dumps = documents::add(catalogue, &mut job.sources);
         identity::place(catalogue, &mut job);
         attempts::split(catalogue, &mut job, attempt);
+        documents::waits(catalogue, &mut job, dumps);
         facts::collect(catalogue, knowledge, &mut job);
         ends::collect(catalogue, &mut job);
         silence::find(&mut job);
         silence::contradictions(catalogue, &mut job);
-        if let Some(report) = &job.waits {
-            let (read, world) = documents::ranks(&job.sources, report);
-            job.heard.extend(&read);
+        if let Some(report) = job.waits.as_ref().filter(|_| !job.dumps.is_empty()) {
+            let world = documents::world(report);
+            job.heard.extend(&job.dumps);
             job.world = job.world.or((world > 0).then_some(world));
         }
         job

@@ -78,6 +78,8 @@ pub struct SourceRead {
     pub events: Vec<Event>,
     /// Lines of bulk messages by message and speaker: count and last.
     pub bulk: FxHashMap<(MessageId, u32), Counted>,
+    /// The last line of a bulk message by speaker and communicator, where these are kept apart.
+    pub states: FxHashMap<(MessageId, u32, u64), Said>,
     /// A whole document instead of lines.
     pub document: Option<Dump>,
     /// Events that were counted but not kept, by message.
@@ -148,11 +150,19 @@ impl SourceState {
         for mut b in y.bulk {
             b.last.line = absolute(b.last.line);
             let speaker = map.get(b.speaker as usize).copied().unwrap_or(0);
+            if b.part != 0 {
+                let key = (b.message, speaker, b.part);
+                if self.out.states.len() < SPEAKERS || self.out.states.contains_key(&key) {
+                    self.out.states.insert(key, b.last.clone());
+                }
+            }
             if self.out.bulk.len() < SPEAKERS * 2 || self.out.bulk.contains_key(&(b.message, speaker)) {
                 let first = || Counted { count: 0, last: b.last.clone(), before: None };
                 let entry = self.out.bulk.entry((b.message, speaker)).or_insert_with(first);
                 entry.count += b.count;
-                entry.before = Some(std::mem::replace(&mut entry.last, b.last));
+                if b.last.line >= entry.last.line {
+                    entry.before = Some(std::mem::replace(&mut entry.last, b.last));
+                }
             }
         }
         self.base = end;

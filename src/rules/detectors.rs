@@ -4,6 +4,7 @@
 use super::cond::Context;
 use crate::base::{RankSet, Release};
 use crate::catalogue::built_in;
+use crate::job::waits::{Fault, Front};
 use crate::job::{EventId, State, fault_name, slot_of};
 use crate::knowledge::{Cond, Kind, Role};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 21] = [
+pub(super) const NAMES: [&str; 22] = [
     "silent-rank",
     "waits-all",
     "members-missing",
@@ -40,6 +41,7 @@ pub(super) const NAMES: [&str; 21] = [
     "unknown-warn",
     "waits-behind",
     "waits-mismatch",
+    "told-only",
 ];
 
 /// Runs the detector that a condition names.
@@ -65,8 +67,9 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "memory-growth" => memory_growth(cx),
         "one-rank-ended" => one_rank_ended(cx),
         "unknown-warn" => unknown_warn(cx),
-        "waits-behind" => waits_behind(cx),
-        "waits-mismatch" => waits_mismatch(cx),
+        "waits-behind" => waits(cx, &["missing", "late"]),
+        "waits-mismatch" => waits(cx, &["mismatch", "order", "p2p"]),
+        "told-only" => told_only(cx, what),
         _ => None,
     }
 }
@@ -104,7 +107,7 @@ fn silent_rank(cx: &Context<'_>) -> Option<Detected> {
         // Without a declared world only the gaps between those that speak are known to exist.
         all.insert_range(0, last);
     }
-    let missing = all.minus(&waiting);
+    let missing = all.minus(&waiting).minus(&standing(cx));
     let there = |r: &u32| cx.job.heard.contains(*r) || cx.job.given.contains(*r);
     let heard_missing: RankSet = missing.iter().filter(there).collect();
     let one_stream =
@@ -176,33 +179,95 @@ fn members_missing(cx: &Context<'_>) -> Option<Detected> {
     Some(Detected { events, ranks: missing, text, ..Detected::default() })
 }
 
-/// What Flight Recorder dumps show.
-fn dump(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
-    let report = cx.job.waits.as_ref()?;
+/// The faults of some kinds that the waits show. What is but a gap in the input, or a guess, is told only where
+/// nothing better is.
+fn faults<'j>(cx: &Context<'j>, kinds: &[&str], lines: bool) -> Vec<&'j Fault> {
+    let all = cx.job.waits.iter().flat_map(|w| &w.faults);
+    let mut list: Vec<&Fault> =
+        all.filter(|f| f.lines == lines && kinds.contains(&fault_name(&f.kind))).collect();
+    if list.iter().any(|f| f.is_shown()) {
+        list.retain(|f| f.is_shown());
+    }
+    list
+}
+
+fn told(faults: &[&Fault]) -> Option<Detected> {
     let mut out = Detected::default();
-    for fault in report.faults.iter().filter(|f| kinds.contains(&fault_name(&f.kind))) {
+    for fault in faults {
         out.ranks.extend(&fault.ranks);
         if !out.text.is_empty() {
             out.text.push_str(". ");
         }
         out.text.push_str(&fault.detail);
     }
-    if out.text.is_empty() {
-        return None;
-    }
+    (!out.text.is_empty()).then_some(out)
+}
+
+/// What Flight Recorder dumps show, alone or with lines.
+fn dump(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
+    let faults = faults(cx, kinds, false);
+    let mut out = told(&faults)?;
     if let Some(id) = cx.catalogue.message(built_in::DUMP) {
-        out.events = cx
-            .of(id)
-            .iter()
-            .copied()
-            .filter(|&e| {
-                let name = slot_of(cx.catalogue, cx.job.event(e), "fault").unwrap_or("");
-                kinds.contains(&name)
-            })
-            .take(6)
-            .collect();
+        let own = |e: &EventId| {
+            let name = slot_of(cx.catalogue, cx.job.event(*e), "fault").unwrap_or("");
+            kinds.contains(&name)
+        };
+        out.events = cx.of(id).iter().copied().filter(own).take(6).collect();
+    }
+    for fault in faults {
+        out.events.extend(lines_of(cx, fault));
     }
     Some(out)
+}
+
+/// Lines in which those who are to blame, and two of those who wait, tell of their waits.
+fn lines_of(cx: &Context<'_>, fault: &Fault) -> Vec<EventId> {
+    let of = |rank: u32| cx.job.wait_lines.get(&rank).and_then(|e| e.first()).copied();
+    let mut events: Vec<EventId> = fault.ranks.iter().filter_map(of).take(3).collect();
+    events.extend(fault.waiting.iter().filter(|r| !fault.ranks.contains(*r)).filter_map(of).take(2));
+    events.sort_unstable();
+    events.dedup();
+    events
+}
+
+/// What lines show of waits: counters, positions and operations of all ranks compared.
+fn waits(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
+    let faults: Vec<&Fault> = faults(cx, kinds, true).into_iter().filter(|f| f.is_shown()).collect();
+    let mut out = told(&faults)?;
+    out.events = faults.iter().flat_map(|f| lines_of(cx, f)).take(8).collect();
+    Some(out)
+}
+
+/// Ranks that the waits show standing in an operation.
+fn standing(cx: &Context<'_>) -> RankSet {
+    let mut ranks = RankSet::new();
+    for group in cx.job.waits.iter().flat_map(|w| &w.groups) {
+        let behind = |f: &&Front| !f.unknown && f.enqueued > f.completed;
+        ranks.extend(&group.fronts.iter().filter(behind).map(|f| f.rank).collect());
+    }
+    ranks
+}
+
+/// Ranks that were told of a timeout by others (message `what`), had none themselves, and are not seen to wait either.
+fn told_only(cx: &Context<'_>, what: &str) -> Option<Detected> {
+    let (waiting, waits) = waiting(cx);
+    let standing = standing(cx);
+    let mut out = Detected::default();
+    for id in cx.resolve(what) {
+        for &e in cx.of(id) {
+            if let Some(rank) = cx.job.events[e as usize].rank
+                && !waiting.contains(rank)
+                && !standing.contains(rank)
+            {
+                out.ranks.insert(rank);
+                out.events.push(e);
+            }
+        }
+    }
+    out.events.truncate(3);
+    out.events.extend(waits.iter().take(2));
+    out.text = format!("rank {} was told of the timeout by others and had none itself", out.ranks);
+    (!out.ranks.is_empty() && !waiting.is_empty()).then_some(out)
 }
 
 /// A rank is behind the others in its own progress lines and does not go on.
@@ -611,76 +676,4 @@ fn unknown_warn(cx: &Context<'_>) -> Option<Detected> {
     let id = cx.catalogue.message(built_in::UNKNOWN_WARN)?;
     let events: Vec<_> = cx.of(id).iter().copied().take(4).collect();
     (!events.is_empty()).then(|| Detected { events, ..Detected::default() })
-}
-
-/// Where each rank waits, by the first thing that it says of it: group, sequence number, operation.
-fn fronts(cx: &Context<'_>) -> BTreeMap<String, BTreeMap<u32, (i64, String, EventId)>> {
-    let mut groups: BTreeMap<String, BTreeMap<u32, (i64, String, EventId)>> = BTreeMap::new();
-    for (message, list) in cx.messages() {
-        let entry = &cx.catalogue.messages[usize::from(message)];
-        if entry.kind != Kind::Waits || matches!(entry.role, Role::Fact | Role::Harmless) {
-            continue;
-        }
-        for &e in list {
-            let event = cx.job.event(e);
-            let text = |slot| slot_of(cx.catalogue, event, slot).map(str::to_string);
-            let (Some(rank), Some(op)) = (cx.job.events[e as usize].rank, text("op")) else { continue };
-            let Some(seq) = text("seq").and_then(|s| s.parse::<i64>().ok()) else { continue };
-            let group = text("group").unwrap_or_default();
-            let front = groups.entry(group).or_default().entry(rank).or_insert((seq, op.clone(), e));
-            if seq < front.0 {
-                *front = (seq, op, e);
-            }
-        }
-    }
-    groups.retain(|_, ranks| ranks.len() >= 3);
-    groups
-}
-
-/// Most ranks of a group wait at one place, a few at an earlier one: those never came on.
-fn waits_behind(cx: &Context<'_>) -> Option<Detected> {
-    for ranks in fronts(cx).values() {
-        let mut count: BTreeMap<i64, usize> = BTreeMap::new();
-        for (seq, ..) in ranks.values() {
-            *count.entry(*seq).or_default() += 1;
-        }
-        let (&most, &n) = count.iter().max_by_key(|c| (*c.1, *c.0))?;
-        let behind: RankSet = ranks.iter().filter(|(_, f)| f.0 < most).map(|(r, _)| *r).collect();
-        if n * 3 >= ranks.len() * 2 && !behind.is_empty() {
-            let mut events: Vec<_> =
-                ranks.iter().filter(|(r, _)| behind.contains(**r)).map(|(_, f)| f.2).take(3).collect();
-            events.extend(ranks.values().filter(|f| f.0 == most).map(|f| f.2).take(2));
-            let text = format!(
-                "rank {behind} waits in an earlier operation than the {n} others, who wait in number {most}"
-            );
-            return Some(Detected { events, ranks: behind, text, ..Detected::default() });
-        }
-    }
-    None
-}
-
-/// At the same number ranks of a group wait in different operations.
-fn waits_mismatch(cx: &Context<'_>) -> Option<Detected> {
-    for ranks in fronts(cx).values() {
-        let mut by: BTreeMap<(i64, &str), Vec<(u32, EventId)>> = BTreeMap::new();
-        for (rank, (seq, op, e)) in ranks {
-            by.entry((*seq, op.as_str())).or_default().push((*rank, *e));
-        }
-        let Some((&(seq, op), most)) = by.iter().max_by_key(|b| b.1.len()) else { continue };
-        let others: Vec<_> = by.iter().filter(|((s, o), _)| *s == seq && *o != op).collect();
-        if others.is_empty() || most.len() < 2 {
-            continue;
-        }
-        let minority: RankSet = others.iter().flat_map(|o| o.1.iter().map(|r| r.0)).collect();
-        let mut events: Vec<_> = others.iter().flat_map(|o| o.1.iter().map(|r| r.1)).take(3).collect();
-        events.extend(most.iter().map(|r| r.1).take(2));
-        let names: Vec<&str> = others.iter().map(|o| o.0.1).collect();
-        let text = format!(
-            "at number {seq} rank {minority} is in {} where {} others are in {op}",
-            names.join(", "),
-            most.len()
-        );
-        return Some(Detected { events, ranks: minority, text, ..Detected::default() });
-    }
-    None
 }

@@ -416,7 +416,7 @@ impl Builder<'_> {
             out.push("No kernel log: `dmesg -T` (or journalctl -k) of the hosts concerned would show Xid, NIC and out-of-memory records.".into());
         }
         let waits = job.current().any(|e| self.job.entry(self.catalogue, e).kind == Kind::Waits);
-        if waits && job.waits.is_none() {
+        if waits && job.dumps.is_empty() {
             out.push("No Flight Recorder dumps: with TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 each rank writes what it waited in.".into());
         }
         out

@@ -37,6 +37,8 @@ impl Scene<'_> {
     pub(super) fn fault(&self, wait: &Wait, kind: FaultKind, ranks: RankSet, waiting: RankSet) -> Fault {
         let group = self.group(wait);
         let waiter = waiting.iter().find(|r| !ranks.contains(*r));
+        let partial = |r: u32| self.trace(r).is_none_or(|t| t.partial);
+        let lines = ranks.iter().chain(waiting.iter()).all(partial);
         Fault {
             kind,
             group: group.label(),
@@ -51,6 +53,7 @@ impl Scene<'_> {
             frames: self.frames(wait, ranks.first()),
             waiter_frames: self.frames(wait, waiter),
             sure: Sure::Likely,
+            lines,
             evidence: self.evidence(wait, &ranks, &waiting),
             ranks,
             waiting,
@@ -114,7 +117,7 @@ fn stands(scene: &Scene<'_>, rank: u32) -> bool {
     let first =
         trace.records.iter().filter(|r| matches!(r.done, Done::No | Done::Failed)).map(|r| r.id).min();
     let there = |w: &&Wait| {
-        let all = w.lacks.is_empty() && w.waiters.len() > 1 && w.waiters.contains(&rank);
+        let all = w.lacks.is_empty() && !w.loose && w.waiters.len() > 1 && w.waiters.contains(&rank);
         all && matches!(w.place, Place::Collective(..))
     };
     let mut places = scene.waits.iter().filter(there);
@@ -252,7 +255,9 @@ fn circle(scene: &Scene<'_>, graph: &Graph<'_>, ranks: &[u32], waits: &[usize]) 
     let lacked: BTreeSet<u32> = best.lacks.keys().copied().filter(|r| inside.contains(r)).collect();
     let accused: BTreeSet<u32> = inside.iter().copied().filter(conflict).collect();
     let concerned = inside.union(&best.waiters).count();
-    let majority = there(best) >= 2 && there(best) * 2 > concerned && !lacked.is_empty();
+    // Lines do not tell in which order a rank made its calls, so they do not tell who is out of turn.
+    let known = inside.iter().all(|r| scene.trace(*r).is_none_or(|t| !t.partial));
+    let majority = known && there(best) >= 2 && there(best) * 2 > concerned && !lacked.is_empty();
     let swapped = out_of_order(scene, waits, &inside);
     let (culprits, sure) = match () {
         () if !swapped.is_empty() => (swapped, Sure::Likely),

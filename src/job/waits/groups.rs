@@ -22,6 +22,8 @@ pub(super) enum Reach {
     Cut,
     /// There is no record of it.
     Absent,
+    /// What is given of it does not speak of this group.
+    Unknown,
 }
 
 /// One member of a group.
@@ -44,6 +46,8 @@ pub(super) struct Group {
     pub(super) name: String,
     pub(super) desc: String,
     pub(super) ranks: RankSet,
+    /// There may be more members.
+    pub(super) open: bool,
     pub(super) members: Vec<Member>,
 }
 
@@ -106,6 +110,7 @@ pub(super) fn join(traces: &[&Trace], world: &RankSet) -> Joined {
         for (t, g) in &views {
             of[*t][*g] = groups.len();
         }
+        let open = views.iter().all(|(t, g)| traces[*t].groups[*g].open);
         // Counters mix collectives with sends and receives, where a group has both.
         let mixed = views.iter().any(|(t, g)| held[*t].mixed[*g]);
         let views: FxHashMap<usize, usize> = views.into_iter().collect();
@@ -115,7 +120,7 @@ pub(super) fn join(traces: &[&Trace], world: &RankSet) -> Joined {
             member(rank, trace, view, traces, &held, mixed)
         });
         let members: Vec<Member> = members.collect();
-        let mut group = Group { name, desc, ranks, members };
+        let mut group = Group { name, desc, ranks, open, members };
         settle(&mut group, traces);
         groups.push(group);
     }
@@ -179,9 +184,19 @@ fn member(
 ) -> Member {
     let mut member =
         Member { rank, trace, reach: Reach::Absent, completed: None, held: Vec::new(), first: None };
-    let Some(at) = trace else { return member };
+    let Some(at) = trace else {
+        // Lines tell of those that speak; of whom no line is given nothing is said.
+        if traces.iter().all(|t| t.partial) {
+            member.reach = Reach::Unknown;
+        }
+        return member;
+    };
     let Some((t, g)) = view else {
-        member.reach = if traces[at].cut { Reach::Cut } else { Reach::Nothing };
+        member.reach = match () {
+            () if traces[at].partial => Reach::Unknown,
+            () if traces[at].cut => Reach::Cut,
+            () => Reach::Nothing,
+        };
         return member;
     };
     let (trace, group) = (traces[t], &traces[t].groups[g]);
@@ -196,6 +211,7 @@ fn member(
         (Some(e), s) => Reach::At(s.map_or(e, |s| s.max(e))),
         (None, _) if trace.cut => Reach::Cut,
         (None, Some(s)) => Reach::At(s),
+        (None, None) if trace.partial => Reach::Unknown,
         (None, None) if trace.whole => Reach::At(0),
         (None, None) => Reach::Nothing,
     };
@@ -221,6 +237,10 @@ fn settle(group: &mut Group, traces: &[&Trace]) {
                     && record.took.is_some_and(|t| t >= ABORT_NS)
             }
         };
+        // Whoever is beyond the last one stands behind what that one has not entered.
+        if trace.partial && member.held.is_empty() && member.completed.is_none() {
+            member.completed = lowest;
+        }
         let records = &trace.records;
         member.first = member.held.iter().find(|h| open(h.0, &records[h.1 as usize])).map(|h| h.0);
         // Counters alone can tell that something was not finished, where the records of it are lost.

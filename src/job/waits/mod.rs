@@ -103,6 +103,8 @@ pub struct Fault {
     pub waiter_frames: Vec<String>,
     /// How sure it is.
     pub sure: Sure,
+    /// Nothing but lines of a log shows it.
+    pub lines: bool,
     /// What was seen of whom.
     pub evidence: Vec<(u32, String)>,
 }
@@ -128,6 +130,8 @@ pub struct Front {
     pub oldest: Option<i64>,
     /// There is a record of this rank.
     pub seen: bool,
+    /// What is known of it does not speak of this group.
+    pub unknown: bool,
 }
 
 /// How far the ranks of a group have come.
@@ -137,6 +141,8 @@ pub struct GroupFront {
     pub name: String,
     /// Members.
     pub members: RankSet,
+    /// There may be more members than are known.
+    pub open: bool,
     /// One for each member, by rank.
     pub fronts: Vec<Front>,
 }
@@ -183,11 +189,13 @@ fn front(group: &groups::Group) -> GroupFront {
             completed: m.first.map(|f| f - 1).or(m.completed).or(m.held.last().map(|h| h.0)),
             oldest: m.held.first().map(|h| h.0),
             seen: m.trace.is_some(),
+            unknown: matches!(m.reach, groups::Reach::Unknown | groups::Reach::Absent),
         }
     };
     GroupFront {
         name: group.label(),
         members: group.ranks.clone(),
+        open: group.open,
         fronts: group.members.iter().map(one).collect(),
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn find(scene: &Scene<'_>, graph: &Graph<'_>, found: &[Fault]) -> Vec
     let open: Vec<&Wait> = scene
         .waits
         .iter()
-        .filter(|w| w.lacks.is_empty() && !w.waiters.iter().any(|r| explained.contains(*r)))
+        .filter(|w| w.lacks.is_empty() && !w.loose && !w.waiters.iter().any(|r| explained.contains(*r)))
         .collect();
     if open.is_empty() {
         return Vec::new();
@@ -135,7 +135,10 @@ fn stuck(scene: &Scene<'_>, wait: &Wait, open: &[&Wait]) -> Fault {
     } else {
         let through: RankSet = group.ranks.minus(&waiting);
         let some = !through.is_empty();
-        let blamed = if some && waiting.len() < through.len() { waiting.clone() } else { RankSet::new() };
+        // What a line counts as done may have been ended by the abort.
+        let sure = !waiting.iter().chain(through.iter()).any(|r| scene.trace(r).is_some_and(|t| t.partial));
+        let blamed =
+            if some && sure && waiting.len() < through.len() { waiting.clone() } else { RankSet::new() };
         let mut fault = scene.fault(wait, FaultKind::StuckAll, blamed, waiting.clone());
         fault.detail = if some {
             format!(

@@ -148,7 +148,7 @@ impl Scene<'_> {
     }
 
     fn seen_of(&self, wait: &Wait, rank: u32) -> String {
-        let Some(trace) = self.trace(rank) else { return "no dump of this rank".into() };
+        let Some(trace) = self.trace(rank) else { return "nothing is given of this rank".into() };
         let mut parts = Vec::new();
         if let Place::Collective(at, seq) = wait.place
             && let Some(member) = self.joined.groups[at].member(rank)
@@ -156,6 +156,7 @@ impl Scene<'_> {
             match member.reach {
                 Reach::At(e) => parts.push(format!("handed over up to #{e}")),
                 Reach::Cut => parts.push("its dump is cut".into()),
+                Reach::Unknown => parts.push("says nothing of this group".into()),
                 _ => parts.push("holds nothing of this group".into()),
             }
             if let Some(first) = member.first {
