@@ -11,6 +11,7 @@ Examples:
   cat slurm-4711.out | ncclcheck diagnose       the same from a pipe
   ncclcheck explain NCCL_P2P_DISABLE            a variable, a code, a cause, a line
   ncclcheck events run.log                      what is read from a log
+  ncclcheck waits dumps/                        who waits for whom in a hang
 
 Exit status: 0 nothing wrong was found, 1 something was, 2 wrong usage or no input.";
 
@@ -45,6 +46,16 @@ Examples:
   ncclcheck events run.log
   ncclcheck events --unknown logs/              lines that look like trouble and that no message knows
   ncclcheck events --format ndjson run.log | jq .message";
+
+const WAITS_EXAMPLES: &str = "\
+Examples:
+  ncclcheck waits dumps/                        Flight Recorder dumps of all ranks
+  ncclcheck waits logs/ dumps/ stacks/          with logs, RAS answers and stacks
+  ncclcheck waits --dot dumps/ | dot -Tsvg > waits.svg
+  ncclcheck waits --format json dumps/ | jq .roots
+
+Exit status: 0 nobody is seen waiting; 1 somebody is; 2 wrong usage, or nothing
+could be read.";
 
 const RULES_EXAMPLES: &str = "\
 Examples:
@@ -95,6 +106,9 @@ pub(super) enum Command {
     /// Prints what is read from the logs, one line an event
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
+    /// Shows who waits for whom in a hang: groups, how far each rank has come, and where the chains end
+    #[command(after_help = WAITS_EXAMPLES)]
+    Waits(Waits),
     /// Lists, shows, checks and tests the rules, and says why one fires or not
     #[command(subcommand, after_help = RULES_EXAMPLES)]
     Rules(Rules),
@@ -172,6 +186,33 @@ pub(super) struct Events {
 pub(super) enum ListFormat {
     Text,
     Ndjson,
+}
+
+/// Arguments of `waits`.
+#[derive(Debug, Args)]
+pub(super) struct Waits {
+    #[command(flatten)]
+    pub(super) sources: Sources,
+    /// Form of the view
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: WaitsFormat,
+    /// The graph for Graphviz, as `--format dot`
+    #[arg(long, conflicts_with = "format")]
+    pub(super) dot: bool,
+    /// Everything instead of the most telling lines
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// Columns to use; the terminal's unless given, 100 where there is none
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
+    pub(super) width: Option<u16>,
+}
+
+/// Forms of the view of waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum WaitsFormat {
+    Text,
+    Dot,
+    Json,
 }
 
 #[derive(Debug, Subcommand)]

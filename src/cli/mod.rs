@@ -10,6 +10,7 @@ mod out;
 mod rules;
 mod signals;
 mod sources;
+mod waits;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -32,6 +33,7 @@ pub fn run() -> ExitCode {
         Command::Diagnose(args) => diagnose::run(&cli.global, args),
         Command::Explain(args) => explain::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
+        Command::Waits(args) => waits::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),
     })

@@ -57,7 +57,8 @@ enum Done {
     },
     /// What a block gave, and whether it had a permit.
     Read(Yield, bool),
-    Document(Box<(dump::Dump, Vec<String>)>),
+    /// A document, and its lines where these are read too.
+    Document(Box<(dump::Dump, Vec<String>, Option<Yield>)>),
     End {
         bytes: u64,
         problems: Vec<String>,
@@ -80,6 +81,10 @@ impl Shape for Forms {
     fn cutter(&self, head: &[u8]) -> Cutter {
         let facts = text::facts(head);
         Box::new(move |buffer| text::cut(&facts, buffer))
+    }
+
+    fn is_document(&self, head: &[u8]) -> bool {
+        dump::is_text_document(head)
     }
 }
 
@@ -144,11 +149,8 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &
                 let piece = Piece { before: &before, buffer: &buffer, core, full, mid_line };
                 Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), true)
             }
-            Task::Whole { bytes, name } => match dump::read(&bytes, &name) {
-                Some((dump, damage)) => {
-                    Done::Document(Box::new((dump, damage.into_iter().map(|d| d.0).collect())))
-                }
-                None => {
+            Task::Whole { bytes, name } => {
+                let mut lines = || {
                     let facts = text::facts(&bytes[..bytes.len().min(EDGE)]);
                     let piece = Piece {
                         before: &[],
@@ -157,9 +159,19 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &
                         full: bytes.len() < 4 << 20,
                         mid_line: false,
                     };
-                    Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), false)
+                    catalogue::read(&mut reading, &facts, &piece, &settled)
+                };
+                match dump::read(&bytes, &name) {
+                    Some((dump, damage)) => {
+                        // RAS says nothing that the document does not.
+                        let text = !matches!(dump, dump::Dump::Ras(_)) && dump::is_text_document(&bytes);
+                        let lines = text.then(&mut lines);
+                        let damage = damage.into_iter().map(|d| d.0).collect();
+                        Done::Document(Box::new((dump, damage, lines)))
+                    }
+                    None => Done::Read(lines(), false),
                 }
-            },
+            }
         };
         if done.send((at, out)).is_err() {
             return;
@@ -206,7 +218,13 @@ fn merge(
                         let _ = permits.try_send(());
                     }
                 }
-                Done::Document(d) => o.state.get_or_insert_default().document(d.0, d.1),
+                Done::Document(d) => {
+                    let state = o.state.get_or_insert_default();
+                    state.document(d.0, d.1);
+                    if let Some(lines) = d.2 {
+                        state.take(catalogue, lines, &mut o.budget);
+                    }
+                }
                 Done::End { bytes, problems } => {
                     if let Some(state) = o.state.take() {
                         finished.insert((unit, o.sources), state.end(bytes, problems));

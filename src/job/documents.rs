@@ -5,7 +5,7 @@
 use super::names::witness;
 use super::source::SourceRead;
 use super::waits::{self, Trace, WaitsInput, WaitsReport};
-use super::{Job, Placed, lines};
+use super::{Job, Placed, lines, ras};
 use crate::base::Stamp;
 use crate::catalogue::{Catalogue, Event, FieldId, Speaker, Via, built_in};
 use crate::dump::{self, Dump, ErrorFile};
@@ -20,10 +20,16 @@ pub(super) fn add(catalogue: &Catalogue, sources: &mut [SourceRead]) -> Vec<Trac
             source.events.extend(event);
         }
     }
+    for source in sources.iter_mut() {
+        if let Some(Dump::Ras(ras)) = &source.document {
+            let ras = ras.clone();
+            ras::add(catalogue, source, &ras);
+        }
+    }
     recorders(sources)
 }
 
-fn speaker(rank: Option<u32>) -> Speaker {
+pub(super) fn speaker(rank: Option<u32>) -> Speaker {
     Speaker { who: Who { rank, ..Who::default() }, count: 1, first: None, last: Vec::new() }
 }
 

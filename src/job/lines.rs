@@ -42,6 +42,19 @@ pub(super) struct Lines {
     ranks: BTreeMap<u32, Rank>,
     /// Groups that have sends and receives: what their counters count does not compare.
     mixed: BTreeSet<String>,
+    /// What RAS answered.
+    answers: Vec<Answer>,
+}
+
+/// Ranks of a communicator that have launched equally many operations.
+#[derive(Debug)]
+struct Answer {
+    source: u32,
+    group: String,
+    size: u32,
+    ranks: RankSet,
+    count: i64,
+    event: EventId,
 }
 
 /// Positions that no group was named for yet: rank, number in the group, position, call.
@@ -77,6 +90,7 @@ pub(super) fn read(catalogue: &Catalogue, job: &Job) -> Lines {
         }
     }
     lines.name(open);
+    lines.answered(job.world, hangs);
     if hangs {
         lines.entered(catalogue, job);
     }
@@ -172,6 +186,14 @@ impl Lines {
         let event = job.event(id);
         let text = |slot| slot_of(catalogue, event, slot);
         let int = |slot| text(slot).and_then(|t| t.trim().parse::<i64>().ok());
+        if let (Some(ranks), Some(size), Some(count), Some(group)) =
+            (text("ranks").and_then(RankSet::parse), int("size"), int("enqueued"), text("group"))
+        {
+            let source = job.events[id as usize].source;
+            let size = u32::try_from(size).unwrap_or(0);
+            self.answers.push(Answer { source, group: group.to_string(), size, ranks, count, event: id });
+            return;
+        }
         if let (Some(ranks), Some(seq)) = (text("ranks").and_then(RankSet::parse), int("seq")) {
             for rank in ranks.iter().take(65_536) {
                 self.counters(rank, None, ALL, Some("default_pg"), (Some(seq), Some(seq - 1)), id);
@@ -259,6 +281,35 @@ impl Lines {
             let of = self.of(rank, &name, id);
             of.number = of.number.or(number);
             of.calls.entry(seq).or_insert((op, Done::Failed));
+        }
+    }
+
+    /// RAS counts what is launched, in a running job too: it tells of a hang where something else does, or where two
+    /// answers are the same.
+    fn answered(&mut self, world: Option<u32>, hangs: bool) {
+        let answers = std::mem::take(&mut self.answers);
+        let largest = world.or(answers.iter().map(|a| a.size).max());
+        let mut by: BTreeMap<&str, BTreeMap<u32, Vec<&Answer>>> = BTreeMap::new();
+        for answer in answers.iter().filter(|a| Some(a.size) == largest) {
+            by.entry(&answer.group).or_default().entry(answer.source).or_default().push(answer);
+        }
+        for (group, sources) in by {
+            let shape =
+                |list: &Vec<&Answer>| list.iter().map(|a| (a.count, a.ranks.clone())).collect::<Vec<_>>();
+            let shapes: BTreeSet<_> = sources.values().map(shape).collect();
+            let still = sources.len() > 1 && shapes.len() == 1;
+            let Some(last) = sources.values().next_back().filter(|_| still || (hangs && shapes.len() == 1))
+            else {
+                continue;
+            };
+            for answer in last {
+                for rank in answer.ranks.iter().take(65_536) {
+                    let of = self.of(rank, group, answer.event);
+                    of.enqueued = Some(answer.count);
+                    of.members = Some((0..answer.size).collect());
+                    of.desc = format!("RAS, {} ranks", answer.size);
+                }
+            }
         }
     }
 

@@ -10,8 +10,11 @@ mod facts;
 mod identity;
 mod lines;
 mod names;
+mod ras;
 mod silence;
 mod source;
+mod stacks;
+mod steps;
 pub mod waits;
 
 pub use attempts::Attempt;
@@ -23,6 +26,8 @@ pub use facts::{Release, Setting};
 pub use identity::Process;
 pub(crate) use identity::same_host;
 pub use source::{Budget, Counted, SourceRead, SourceState};
+pub use stacks::Stack;
+pub(crate) use steps::{last_steps, steps};
 
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, Entry, Event, Slot};
@@ -88,6 +93,8 @@ pub struct Job {
     pub addresses: BTreeMap<String, String>,
     /// Who waits for whom, as far as Flight Recorder dumps and lines show it.
     pub waits: Option<waits::WaitsReport>,
+    /// Where processes stood, by stacks that were given.
+    pub stacks: Vec<Stack>,
     /// Ranks whose Flight Recorder dump was read.
     pub dumps: RankSet,
     /// Events in which a rank tells of its waits.
@@ -110,6 +117,7 @@ impl Job {
         let dumps = documents::add(catalogue, &mut job.sources);
         identity::place(catalogue, &mut job);
         attempts::split(catalogue, &mut job, attempt);
+        stacks::collect(catalogue, &mut job);
         documents::waits(catalogue, &mut job, dumps);
         facts::collect(catalogue, knowledge, &mut job);
         ends::collect(catalogue, &mut job);
@@ -145,6 +153,12 @@ impl Job {
     #[must_use]
     pub fn slot<'j>(&'j self, catalogue: &'j Catalogue, id: EventId, slot: &str) -> Option<&'j str> {
         slot_of(catalogue, self.event(id), slot)
+    }
+
+    /// Where a rank stood, by the stack that was taken last in the order of sources.
+    #[must_use]
+    pub fn stack_of(&self, rank: u32) -> Option<&Stack> {
+        self.stacks.iter().rev().find(|s| s.rank == Some(rank))
     }
 
     /// The name of an event's source.

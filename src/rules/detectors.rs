@@ -5,7 +5,7 @@ use super::cond::Context;
 use crate::base::{RankSet, Release};
 use crate::catalogue::built_in;
 use crate::job::waits::{Fault, Front};
-use crate::job::{EventId, State, fault_name, slot_of};
+use crate::job::{EventId, State, fault_name, slot_of, steps};
 use crate::knowledge::{Cond, Kind, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 22] = [
+pub(super) const NAMES: [&str; 24] = [
     "silent-rank",
     "waits-all",
     "members-missing",
@@ -42,6 +42,8 @@ pub(super) const NAMES: [&str; 22] = [
     "waits-behind",
     "waits-mismatch",
     "told-only",
+    "stack-outlier",
+    "ras-behind",
 ];
 
 /// Runs the detector that a condition names.
@@ -69,6 +71,8 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "unknown-warn" => unknown_warn(cx),
         "waits-behind" => waits(cx, &["missing", "late"]),
         "waits-mismatch" => waits(cx, &["mismatch", "order", "p2p"]),
+        "ras-behind" => ras_behind(cx, what),
+        "stack-outlier" => stack_outlier(cx),
         "told-only" => told_only(cx, what),
         _ => None,
     }
@@ -225,9 +229,65 @@ fn lines_of(cx: &Context<'_>, fault: &Fault) -> Vec<EventId> {
     let of = |rank: u32| cx.job.wait_lines.get(&rank).and_then(|e| e.first()).copied();
     let mut events: Vec<EventId> = fault.ranks.iter().filter_map(of).take(3).collect();
     events.extend(fault.waiting.iter().filter(|r| !fault.ranks.contains(*r)).filter_map(of).take(2));
+    // Where they stood, by their stacks.
+    let stack = |rank: u32| cx.job.stack_of(rank).and_then(|s| s.event);
+    events.extend(fault.ranks.iter().filter_map(stack).take(2));
     events.sort_unstable();
     events.dedup();
     events
+}
+
+/// In the only answer of RAS (message `what`) a few ranks of a communicator have launched less than the others.
+fn ras_behind(cx: &Context<'_>, what: &str) -> Option<Detected> {
+    let mut by: BTreeMap<&str, Vec<(i64, RankSet, EventId)>> = BTreeMap::new();
+    let mut sources: BTreeSet<u32> = BTreeSet::new();
+    for &e in cx.resolve(what).iter().flat_map(|id| cx.of(*id)) {
+        let text = |slot| slot_of(cx.catalogue, cx.job.event(e), slot);
+        let count = text("enqueued").and_then(|t| t.parse().ok());
+        if let (Some(group), Some(ranks), Some(count)) =
+            (text("group"), text("ranks").and_then(RankSet::parse), count)
+        {
+            sources.insert(cx.job.events[e as usize].source);
+            by.entry(group).or_default().push((count, ranks, e));
+        }
+    }
+    if sources.len() != 1 {
+        return None;
+    }
+    by.retain(|_, list| list.len() > 1);
+    let (group, list) = by.into_iter().max_by_key(|(_, l)| l.iter().map(|x| x.1.len()).sum::<usize>())?;
+    let most = list.iter().map(|l| l.0).max()?;
+    let behind: Vec<_> = list.iter().filter(|l| l.0 < most).collect();
+    let ranks = behind.iter().fold(RankSet::new(), |mut all, l| {
+        all.extend(&l.1);
+        all
+    });
+    let all: usize = list.iter().map(|l| l.1.len()).sum();
+    (ranks.len() * 3 <= all).then(|| Detected {
+        events: behind.iter().map(|l| l.2).chain(list.iter().filter(|l| l.0 == most).map(|l| l.2)).take(4).collect(),
+        text: format!(
+            "of {group} rank {ranks} has launched fewer operations than the {most} of the others, which is normal in a \
+             running job: ask RAS again, and look here if the counts stay"
+        ),
+        ranks,
+        ..Detected::default()
+    })
+}
+
+/// Most stacks stand in a collective, a few do not: those ranks are busy elsewhere.
+fn stack_outlier(cx: &Context<'_>) -> Option<Detected> {
+    let ranked: Vec<_> = cx.job.stacks.iter().filter(|s| s.rank.is_some()).collect();
+    let (wait, busy): (Vec<_>, Vec<_>) = ranked.into_iter().partition(|s| s.waits);
+    let waiting: RankSet = wait.iter().filter_map(|s| s.rank).collect();
+    let out: RankSet = busy.iter().filter_map(|s| s.rank).filter(|r| !waiting.contains(*r)).collect();
+    if out.is_empty() || waiting.len() < 2 || out.len() * 3 > waiting.len().max(3) {
+        return None;
+    }
+    let at = busy.iter().find_map(|s| s.frames.first()).cloned().unwrap_or_default();
+    let mut events: Vec<EventId> = busy.iter().filter_map(|s| s.event).take(3).collect();
+    events.extend(wait.iter().filter_map(|s| s.event).take(2));
+    let text = format!("rank {out} stands in {at} while {} others wait in a collective", waiting.len());
+    Some(Detected { events, ranks: out, text, ..Detected::default() })
 }
 
 /// What lines show of waits: counters, positions and operations of all ranks compared.
@@ -272,29 +332,10 @@ fn told_only(cx: &Context<'_>, what: &str) -> Option<Detected> {
 
 /// A rank is behind the others in its own progress lines and does not go on.
 fn step_behind(cx: &Context<'_>) -> Option<Detected> {
-    let mut last: BTreeMap<u16, BTreeMap<u32, (i64, EventId)>> = BTreeMap::new();
-    for (message, list) in cx.messages() {
-        if cx.catalogue.messages[usize::from(message)].kind != Kind::Step {
-            continue;
-        }
-        for &e in list {
-            let place = &cx.job.events[e as usize];
-            let event = cx.job.event(e);
-            let rank = slot_of(cx.catalogue, event, "rank").and_then(|r| r.parse().ok()).or(place.rank);
-            let Some(rank) = rank else { continue };
-            let source = &cx.job.sources[place.source as usize];
-            let mut step = slot_of(cx.catalogue, event, "step").and_then(|s| s.parse::<i64>().ok());
-            if let Some(counted) = source.bulk.get(&(event.message, event.speaker)) {
-                step = step_in(cx, message, &counted.last.text).or(step);
-            }
-            let Some(step) = step else { continue };
-            let entry = last.entry(message).or_default().entry(rank).or_insert((step, e));
-            if step >= entry.0 {
-                *entry = (step, e);
-            }
-        }
+    let by_rank = steps(cx.catalogue, cx.job);
+    if by_rank.len() < 2 {
+        return None;
     }
-    let (_, by_rank) = last.into_iter().filter(|(_, r)| r.len() >= 2).max_by_key(|(_, r)| r.len())?;
     let most = by_rank.values().map(|v| v.0).max()?;
     // While work goes on a log is cut anywhere: one step apart is nothing then.
     let gap = if matches!(cx.job.end.state, State::AtWork | State::NotSeen | State::Killed) { 2 } else { 1 };
@@ -305,12 +346,6 @@ fn step_behind(cx: &Context<'_>) -> Option<Detected> {
     let events = by_rank.values().map(|v| v.1).take(6).collect();
     let text = format!("rank {behind} is behind the others, whose last step or batch is {most}");
     Some(Detected { events, ranks: behind, text, ..Detected::default() })
-}
-
-fn step_in(cx: &Context<'_>, message: u16, text: &str) -> Option<i64> {
-    let found = cx.catalogue.find_in_line(text);
-    let step = cx.catalogue.field_id("step")?;
-    found.iter().find(|f| f.message == message)?.fields.iter().find(|f| f.0 == step)?.1.parse().ok()
 }
 
 /// A rank ended with status 0 while others still communicated.

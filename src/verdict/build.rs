@@ -4,7 +4,7 @@
 
 use super::{Ordered, advice, mask};
 use crate::base::RankSet;
-use crate::catalogue::{Catalogue, built_in, last_state};
+use crate::catalogue::{Catalogue, Via, built_in, last_state};
 use crate::job::{Ended, EventId, Job, Process, State, slot_of};
 use crate::knowledge::{Kind, Knowledge, Place, Role};
 use crate::report::{
@@ -150,7 +150,9 @@ impl Builder<'_> {
             let p = &self.job.events[e as usize];
             let event = self.job.event(e);
             let outer = slot_of(self.catalogue, event, "handled").is_some();
-            (order[&event.message], outer, p.rank.unwrap_or(u32::MAX), event.line, e)
+            // Of documents, those of whom it blames.
+            let other = event.via == Via::Document && !p.rank.is_some_and(|r| f.blamed.ranks.contains(r));
+            (order[&event.message], outer, other, p.rank.unwrap_or(u32::MAX), event.line, e)
         });
         let mut per: BTreeMap<u16, usize> = BTreeMap::new();
         let kinds = order.len();

@@ -7,6 +7,8 @@ mod advice;
 mod build;
 mod mask;
 mod order;
+mod waits;
 
 pub use build::{build, evidence_of};
 pub use order::{Ordered, order};
+pub use waits::waits;

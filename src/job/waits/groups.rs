@@ -54,7 +54,7 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn label(&self) -> String {
         match (self.desc.as_str(), self.name.as_str()) {
-            ("" | "undefined", "") => "the group".into(),
+            ("" | "undefined", "") => "an unnamed group".into(),
             ("" | "undefined", name) => format!("group {name}"),
             ("default_pg", _) => "default_pg".into(),
             (desc, name) => format!("{desc} ({name})"),

@@ -139,12 +139,31 @@ pub struct Front {
 pub struct GroupFront {
     /// Name and description.
     pub name: String,
+    /// The part that it plays in the program.
+    pub part: String,
     /// Members.
     pub members: RankSet,
     /// There may be more members than are known.
     pub open: bool,
     /// One for each member, by rank.
     pub fronts: Vec<Front>,
+}
+
+/// An operation in which ranks stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stand {
+    /// `all_reduce #5`.
+    pub op: String,
+    /// The group's name and description.
+    pub group: String,
+    /// The part that the group plays in the program.
+    pub part: String,
+    /// Who stands there.
+    pub waiting: RankSet,
+    /// Whom it lacks, and why; nobody where all have entered it.
+    pub lacks: Vec<(RankSet, &'static str)>,
+    /// Who else belongs to it is not known.
+    pub loose: bool,
 }
 
 /// What holds the job up.
@@ -154,6 +173,8 @@ pub struct WaitsReport {
     pub faults: Vec<Fault>,
     /// The groups.
     pub groups: Vec<GroupFront>,
+    /// All operations in which ranks stand.
+    pub stands: Vec<Stand>,
     /// What is odd about the input.
     pub problems: Vec<String>,
 }
@@ -174,7 +195,8 @@ pub fn analyse(input: &WaitsInput) -> WaitsReport {
     let mut faults = faults::find(&scene, &graph);
     faults.extend(stuck::find(&scene, &graph, &faults));
     faults::sort(&mut faults);
-    WaitsReport { faults, groups: joined.groups.iter().map(front).collect(), problems }
+    let stands = waits.iter().map(|w| scene.stand(w)).collect();
+    WaitsReport { faults, groups: joined.groups.iter().map(front).collect(), stands, problems }
 }
 
 fn front(group: &groups::Group) -> GroupFront {
@@ -194,6 +216,7 @@ fn front(group: &groups::Group) -> GroupFront {
     };
     GroupFront {
         name: group.label(),
+        part: group.part().to_string(),
         members: group.ranks.clone(),
         open: group.open,
         fronts: group.members.iter().map(one).collect(),
