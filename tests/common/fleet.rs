@@ -4,6 +4,7 @@
 //! and mean the same). What then stands open is written as Flight Recorder
 //! dumps here and as log lines in `fleet_log`. Everything follows from the seed.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// One operation of a program.
@@ -371,34 +372,44 @@ impl V {
     /// As torch writes: protocol 2, nothing but plain values.
     pub(crate) fn pickle(&self) -> Vec<u8> {
         let mut out = vec![0x80, 2];
-        self.put(&mut out);
+        self.put(&mut out, &mut HashMap::new());
         out.push(b'.');
         out
     }
 
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put<'v>(&'v self, out: &mut Vec<u8>, memo: &mut HashMap<&'v str, u32>) {
         match self {
             Self::None => out.push(b'N'),
             Self::Bool(b) => out.push(if *b { 0x88 } else { 0x89 }),
+            Self::Int(i) if (0..256).contains(i) => out.extend([b'K', *i as u8]),
             Self::Int(i) => {
                 out.extend([0x8a, 8]);
                 out.extend(i.to_le_bytes());
             }
-            Self::Text(text) => {
-                out.push(b'X');
-                out.extend((text.len() as u32).to_le_bytes());
-                out.extend(text.as_bytes());
-            }
+            Self::Text(text) => match memo.get(text.as_str()) {
+                Some(at) => {
+                    out.push(b'j');
+                    out.extend(at.to_le_bytes());
+                }
+                None => {
+                    out.push(b'X');
+                    out.extend((text.len() as u32).to_le_bytes());
+                    out.extend(text.as_bytes());
+                    out.push(b'r');
+                    out.extend((memo.len() as u32).to_le_bytes());
+                    memo.insert(text, memo.len() as u32);
+                }
+            },
             Self::List(items) => {
                 out.extend(b"](");
-                items.iter().for_each(|i| i.put(out));
+                items.iter().for_each(|i| i.put(out, memo));
                 out.push(b'e');
             }
             Self::Map(pairs) => {
                 out.extend(b"}(");
                 for (key, value) in pairs {
-                    key.put(out);
-                    value.put(out);
+                    key.put(out, memo);
+                    value.put(out, memo);
                 }
                 out.push(b'u');
             }
