@@ -306,3 +306,50 @@ fn the_culprits_own_lines_decide_the_cause() {
     }
     assert!(table.is_empty(), "\n{table}");
 }
+
+fn roots(text: &str) -> Vec<(&'static str, String)> {
+    let view = view(&vec![("job.log".into(), text.as_bytes().to_vec())]);
+    view.roots.into_iter().map(|r| (r.kind, r.ranks)).collect()
+}
+
+#[test]
+fn comparisons_that_torch_makes_are_followed_too() {
+    let barrier = "RuntimeError: [Rank 0]: Rank 3 failed to pass monitoredBarrier in 20000 ms\n";
+    assert_eq!(
+        roots(&format!("[rank0]: Traceback (most recent call last):\n[rank0]: {barrier}")),
+        [("missing", "3".into())]
+    );
+    let desync = "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:\n\
+        \t   - [5] finished collective #40, but didn't join collective #41 (count from 1)\n\
+        \t   - [0, 1, 2, 3, 4, 6, 7] joined but didn't finish collective #41 (count from 1)\n";
+    assert_eq!(roots(desync), [("missing", "5".into())]);
+    let print = |rank: u32, size: u32, peer: u32, other: u32| {
+        let side = |n: u32| {
+            format!(
+                "CollectiveFingerPrint(SequenceNumber=9, OpType=ALLREDUCE, TensorShape=[{n}], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float (default), device=cuda))"
+            )
+        };
+        format!(
+            "[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]: RuntimeError: Detected mismatch between \
+             collectives on ranks. Rank {rank} is running collective: {}, but Rank {peer} is running collective: {}.Collectives differ\n",
+            side(size),
+            side(other)
+        )
+    };
+    let all = [(0, 16, 2, 12), (1, 16, 2, 12), (2, 12, 0, 16), (3, 16, 2, 12)];
+    let text: String = all.into_iter().map(|(a, b, c, d)| print(a, b, c, d)).collect();
+    assert_eq!(roots(&text), [("mismatch", "2".into())]);
+}
+
+#[test]
+fn the_trace_of_a_job_at_work_is_no_hang() {
+    // Cut anywhere: the ranks are not equally far, and nothing else says that it hangs.
+    let (job, _) = plant(Kind::Missing, 4, 30);
+    let lines: Vec<String> = (0..8).map(|r| job.log(r, Talk { nccl: true, signals: false })).collect();
+    let text: String = lines
+        .iter()
+        .flat_map(|l| l.lines().filter(|l| !l.contains("ProcessGroupNCCL")))
+        .map(|l| format!("{l}\n"))
+        .collect();
+    assert_eq!(roots(&text), []);
+}

@@ -20,6 +20,9 @@ pub(super) struct Scene<'s> {
     pub(super) world: &'s RankSet,
 }
 
+/// Most places of a circle whose order is looked at.
+const PLACES: usize = 12;
+
 /// How many operations ahead a swapped one is looked for.
 const AHEAD: i64 = 4;
 
@@ -297,7 +300,10 @@ fn out_of_order(scene: &Scene<'_>, waits: &[usize], inside: &BTreeSet<u32>) -> B
         Place::Collective(group, seq) => Some((scene.joined.groups[group].part(), seq)),
         Place::Pair(..) => None,
     });
-    let places: BTreeSet<(&str, i64)> = places.collect();
+    let mut places: BTreeSet<(&str, i64)> = places.collect();
+    while places.len() > PLACES {
+        places.pop_last();
+    }
     let mut best: Option<(usize, BTreeSet<u32>)> = None;
     for a in &places {
         for b in places.range(a..).filter(|b| b.0 != a.0) {

@@ -112,7 +112,7 @@ pub(super) fn join(traces: &[&Trace], world: &RankSet) -> Joined {
         }
         let open = views.iter().all(|(t, g)| traces[*t].groups[*g].open);
         // Counters mix collectives with sends and receives, where a group has both.
-        let mixed = views.iter().any(|(t, g)| held[*t].mixed[*g]);
+        let mixed = views.iter().any(|(t, g)| held.of[*t].mixed[*g]);
         let views: FxHashMap<usize, usize> = views.into_iter().collect();
         let members = ranks.iter().map(|rank| {
             let trace = by_rank.get(&rank).copied();
@@ -153,7 +153,14 @@ struct Held {
     mixed: Vec<bool>,
 }
 
-fn held(traces: &[&Trace]) -> Vec<Held> {
+/// What all traces hold.
+struct AllHeld {
+    of: Vec<Held>,
+    /// There is no dump among them.
+    only_lines: bool,
+}
+
+fn held(traces: &[&Trace]) -> AllHeld {
     let one = |trace: &&Trace| {
         let mut lists = vec![Vec::new(); trace.groups.len()];
         let mut mixed = vec![false; trace.groups.len()];
@@ -171,7 +178,7 @@ fn held(traces: &[&Trace]) -> Vec<Held> {
         }
         Held { lists, mixed }
     };
-    traces.iter().map(one).collect()
+    AllHeld { of: traces.iter().map(one).collect(), only_lines: traces.iter().all(|t| t.partial) }
 }
 
 fn member(
@@ -179,14 +186,14 @@ fn member(
     trace: Option<usize>,
     view: Option<(usize, usize)>,
     traces: &[&Trace],
-    held: &[Held],
+    held: &AllHeld,
     mixed: bool,
 ) -> Member {
     let mut member =
         Member { rank, trace, reach: Reach::Absent, completed: None, held: Vec::new(), first: None };
     let Some(at) = trace else {
         // Lines tell of those that speak; of whom no line is given nothing is said.
-        if traces.iter().all(|t| t.partial) {
+        if held.only_lines {
             member.reach = Reach::Unknown;
         }
         return member;
@@ -200,7 +207,7 @@ fn member(
         return member;
     };
     let (trace, group) = (traces[t], &traces[t].groups[g]);
-    member.held.clone_from(&held[t].lists[g]);
+    member.held.clone_from(&held.of[t].lists[g]);
     member.completed = group.completed.filter(|_| !mixed);
     let last = member.held.last().map(|h| h.0);
     // Sends and receives carry the position of the last collective before them.
