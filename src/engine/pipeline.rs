@@ -11,7 +11,7 @@ use super::Options;
 use crate::catalogue::{self, Catalogue, Reading, Settled, Yield};
 use crate::dump;
 use crate::input::{self, Cutter, Discovered, Given, Item, Shape};
-use crate::job::{Budget, SourceRead, SourceState};
+use crate::job::{Budget, Document, SourceRead, SourceState};
 use crate::text::{self, Piece, Scanner, ShapeFacts};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::{BTreeMap, VecDeque};
@@ -58,7 +58,7 @@ enum Done {
     /// What a block gave, and whether it had a permit.
     Read(Yield, bool),
     /// A document, and its lines where these are read too.
-    Document(Box<(dump::Dump, Vec<String>, Option<Yield>)>),
+    Document(Box<(Document, Vec<String>, Option<Yield>)>),
     End {
         bytes: u64,
         problems: Vec<String>,
@@ -167,7 +167,7 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &
                         let text = !matches!(dump, dump::Dump::Ras(_)) && dump::is_text_document(&bytes);
                         let lines = text.then(&mut lines);
                         let damage = damage.into_iter().map(|d| d.0).collect();
-                        Done::Document(Box::new((dump, damage, lines)))
+                        Done::Document(Box::new((Document::new(dump, &name), damage, lines)))
                     }
                     None => Done::Read(lines(), false),
                 }

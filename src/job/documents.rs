@@ -3,25 +3,25 @@
 //! second way.
 
 use super::names::witness;
-use super::source::SourceRead;
+use super::source::{Document, SourceRead};
 use super::waits::{self, Trace, WaitsInput, WaitsReport};
 use super::{Job, Placed, lines, ras};
 use crate::base::Stamp;
 use crate::catalogue::{Catalogue, Event, FieldId, Speaker, Via, built_in};
-use crate::dump::{self, Dump, ErrorFile};
+use crate::dump::{Dump, ErrorFile};
 use crate::text::Who;
 
 /// Adds the events of error files; gives what each dump shows.
 pub(super) fn add(catalogue: &Catalogue, sources: &mut [SourceRead]) -> Vec<Trace> {
     for source in sources.iter_mut() {
-        if let Some(Dump::ErrorFile(file)) = &source.document {
+        if let Some(Document::Other(Dump::ErrorFile(file))) = &source.document {
             let event = error_file(catalogue, file);
             source.speakers.push(speaker(None));
             source.events.extend(event);
         }
     }
     for source in sources.iter_mut() {
-        if let Some(Dump::Ras(ras)) = &source.document {
+        if let Some(Document::Other(Dump::Ras(ras))) = &source.document {
             let ras = ras.clone();
             ras::add(catalogue, source, &ras);
         }
@@ -36,16 +36,19 @@ pub(super) fn speaker(rank: Option<u32>) -> Speaker {
 fn recorders(sources: &mut [SourceRead]) -> Vec<Trace> {
     let mut traces = Vec::new();
     for source in sources.iter_mut() {
-        if !matches!(source.document, Some(Dump::FlightRecorder(_))) {
-            continue;
-        }
-        let Some(rank) = dump::rank_from_name(&source.name) else {
-            source.problems.push("a Flight Recorder dump whose name does not end in a rank: left out".into());
-            continue;
-        };
-        source.speakers.push(speaker(Some(rank)));
-        if let Some(Dump::FlightRecorder(recorder)) = source.document.take() {
-            traces.push(Trace::from_recorder(rank, &source.name, recorder));
+        match source.document.take() {
+            Some(Document::Trace(trace)) => {
+                source.speakers.push(speaker(Some(trace.rank)));
+                traces.push(*trace);
+                source.document = None;
+            }
+            Some(Document::Nobodys) => {
+                source
+                    .problems
+                    .push("a Flight Recorder dump whose name does not end in a rank: left out".into());
+                source.document = Some(Document::Nobodys);
+            }
+            other => source.document = other,
         }
     }
     waits::resolve(&mut traces);

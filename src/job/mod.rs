@@ -25,7 +25,7 @@ pub(crate) use facts::ip_of;
 pub use facts::{Release, Setting};
 pub use identity::Process;
 pub(crate) use identity::same_host;
-pub use source::{Budget, Counted, SourceRead, SourceState};
+pub use source::{Budget, Counted, Document, SourceRead, SourceState};
 pub use stacks::Stack;
 pub(crate) use steps::{last_steps, steps};
 

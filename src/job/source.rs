@@ -3,12 +3,13 @@
 //! dropped is counted. The fold is the same however the source was cut. What
 //! needs no more than counting is told to those who read the next blocks.
 
+use super::waits::Trace;
 use crate::base::Stamp;
 use crate::catalogue::{
     Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield, boxed, speaker_key,
     time_of,
 };
-use crate::dump::Dump;
+use crate::dump::{Dump, rank_from_name};
 use crate::knowledge::Door;
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -61,6 +62,31 @@ pub struct Counted {
     pub before: Option<Said>,
 }
 
+/// A whole document, as far as it is understood by itself.
+#[derive(Debug)]
+pub enum Document {
+    /// What one rank did, of its Flight Recorder dump.
+    Trace(Box<Trace>),
+    /// Such a dump whose name does not tell the rank.
+    Nobodys,
+    /// Anything else.
+    Other(Dump),
+}
+
+impl Document {
+    /// `name`: of the source; a Flight Recorder dump tells its rank there only.
+    #[must_use]
+    pub fn new(dump: Dump, name: &str) -> Self {
+        match (dump, rank_from_name(name)) {
+            (Dump::FlightRecorder(recorder), Some(rank)) => {
+                Self::Trace(Box::new(Trace::from_recorder(rank, name, recorder)))
+            }
+            (Dump::FlightRecorder(_), None) => Self::Nobodys,
+            (other, _) => Self::Other(other),
+        }
+    }
+}
+
 /// Everything that one source says.
 #[derive(Debug, Default)]
 pub struct SourceRead {
@@ -81,7 +107,7 @@ pub struct SourceRead {
     /// The last line of a bulk message by speaker and communicator, where these are kept apart.
     pub states: FxHashMap<(MessageId, u32, u64), Said>,
     /// A whole document instead of lines.
-    pub document: Option<Dump>,
+    pub document: Option<Document>,
     /// Events that were counted but not kept, by message.
     pub dropped: FxHashMap<MessageId, u64>,
 }
@@ -106,8 +132,8 @@ impl SourceState {
         self.settled = settled;
     }
 
-    pub(crate) fn document(&mut self, dump: Dump, damage: Vec<String>) {
-        self.out.document = Some(dump);
+    pub(crate) fn document(&mut self, document: Document, damage: Vec<String>) {
+        self.out.document = Some(document);
         self.out.problems.extend(damage);
     }
 

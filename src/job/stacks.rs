@@ -2,6 +2,7 @@
 //! by the file's name, or by the process id where it is one rank's only.
 
 use super::names::witness;
+use super::source::Document;
 use super::{EventId, Job, Placed, ProcessId};
 use crate::catalogue::{Catalogue, Event, Via, built_in};
 use crate::dump::{Dump, Frame, Process, Thread};
@@ -53,7 +54,7 @@ fn is_library(frame: &Frame) -> bool {
 pub(super) fn collect(catalogue: &Catalogue, job: &mut Job) {
     let mut found = Vec::new();
     for (at, source) in job.sources.iter().enumerate() {
-        let Some(Dump::Stacks(list)) = &source.document else { continue };
+        let Some(Document::Other(Dump::Stacks(list))) = &source.document else { continue };
         let named = witness(&source.name);
         for process in list {
             let rank = match (named.rank, list.len()) {

@@ -313,7 +313,7 @@ impl Fleet {
                         "/env/lib/python3.11/site-packages/torch/distributed/c10d_logger.py",
                         83,
                     ),
-                    frame("forward_step", "/home/user/fit/loop.py", 100 + at as i64),
+                    frame("forward_step", "/home/user/fit/loop.py", 100 + (at % 50) as i64),
                 ]),
             ),
             ("record_id", V::Int(at as i64)),
@@ -382,6 +382,10 @@ impl V {
             Self::None => out.push(b'N'),
             Self::Bool(b) => out.push(if *b { 0x88 } else { 0x89 }),
             Self::Int(i) if (0..256).contains(i) => out.extend([b'K', *i as u8]),
+            Self::Int(i) if i32::try_from(*i).is_ok() => {
+                out.push(b'J');
+                out.extend((*i as i32).to_le_bytes());
+            }
             Self::Int(i) => {
                 out.extend([0x8a, 8]);
                 out.extend(i.to_le_bytes());
