@@ -4,12 +4,15 @@
 pub mod base;
 pub mod catalogue;
 pub mod cli;
+pub mod compare;
 pub mod dump;
 pub mod engine;
 pub mod input;
 pub mod job;
 pub mod knowledge;
+pub mod memory;
 pub mod report;
 pub mod rules;
+pub mod templates;
 pub mod text;
 pub mod verdict;

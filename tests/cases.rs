@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// So many first answers must be right. Raise it when more are; a lower one needs a reason in the change.
-const RIGHT: usize = 72;
+const RIGHT: usize = 73;
 /// So many cases may miss a culprit that their truth names, where the cause is right.
 const CULPRITS_MISSED: usize = 1;
 

@@ -51,7 +51,16 @@ fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 
 #[test]
 fn help_of_every_command_is_fine_and_has_examples() {
-    let commands: [&[&str]; 5] = [&[], &["diagnose"], &["explain"], &["events"], &["rules"]];
+    let commands: [&[&str]; 8] = [
+        &[],
+        &["diagnose"],
+        &["explain"],
+        &["events"],
+        &["diff"],
+        &["unknown"],
+        &["rules"],
+        &["rules", "new"],
+    ];
     for command in commands {
         let output = run(&[command, &["--help"]].concat());
         assert_eq!(code(&output), 0, "{command:?}");
@@ -362,4 +371,124 @@ mod whole_way {
         assert_eq!(code(&output), 2);
         assert!(err(&output).contains("net/own.toml"));
     }
+}
+
+/// A folder with three jobs: two failed in the same unknown way, one well.
+fn three_jobs() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let work = "step 1 loss 2.5\nstep 2 loss 2.4\nstep 3 loss 2.3\n";
+    let lost = |n| format!("{work}watch[{n}]: lease {n}71 of 10.0.0.{n}:2379 lost, fencing failed\n");
+    let warm = "cache: warm-up of part 7 failed, reading cold\n";
+    for (name, text) in [
+        ("job-1", lost(4)),
+        ("job-2", format!("{warm}{}", lost(9))),
+        (
+            "job-3",
+            format!(
+                "{warm}{work}Training finished successfully.\n`Trainer.fit` stopped: `max_steps=3` reached.\n"
+            ),
+        ),
+    ] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+        std::fs::write(dir.path().join(name).join("job.log"), text).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn unknown_lines_are_put_together_over_jobs() {
+    let dir = three_jobs();
+    let each = ["unknown", "--each", "--format", "ndjson", dir.path().to_str().unwrap()];
+    let output = run(&each);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let records: Vec<serde_json::Value> =
+        out(&output).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(records[0]["template"], "watch[<n>]: lease <n> of <addr> lost, fencing failed");
+    assert_eq!((&records[0]["failed_jobs"], &records[0]["healthy_jobs"]), (&2.into(), &0.into()));
+    assert_eq!(records[0]["examples"][0]["line"], 4);
+    // Three paths are three jobs as well, in any order.
+    let paths = ["job-3", "job-1", "job-2"].map(|j| dir.path().join(j).display().to_string());
+    let args: Vec<&str> =
+        ["unknown", "--format", "ndjson"].into_iter().chain(paths.iter().map(String::as_str)).collect();
+    assert_eq!(out(&run(&args)), out(&output));
+    let text = out(&run(&["unknown", "--each", dir.path().to_str().unwrap()]));
+    assert!(text.contains("2 failed jobs") && text.contains("job.log:4"), "{text}");
+}
+
+#[test]
+fn a_job_that_cannot_be_read_is_named_and_left_out() {
+    let dir = three_jobs();
+    let good = dir.path().join("job-1").display().to_string();
+    let output = run(&["unknown", &good, "no/such/job"]);
+    assert_eq!(code(&output), 0);
+    assert!(err(&output).contains("no/such/job"), "{}", err(&output));
+    let output = run(&["unknown", "no/such/job"]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(err(&output).lines().count(), 1);
+}
+
+#[test]
+fn a_drafted_rule_is_accepted_once_its_places_are_filled() {
+    let dir = three_jobs();
+    let at = dir.path().to_str().unwrap();
+    let rules = tempfile::tempdir().unwrap();
+    let folder = rules.path().join("mine").display().to_string();
+    let new = |more: &[&str]| run(&[&["rules", "new", "--each", at], more].concat());
+    let output = new(&["--from-cluster", "1", "--id", "site/lease-lost", "--out", &folder]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    // As it is drafted it does not pass.
+    let check = run(&["--rules", &folder, "rules", "check"]);
+    assert_eq!(code(&check), 1, "{}", err(&check));
+    assert!(out(&check).contains("title is still to be filled in"), "{}", out(&check));
+    assert!(
+        out(&check).lines().all(|l| l.contains("still to be filled in") || l.contains("fault(s)")),
+        "{}",
+        out(&check)
+    );
+    // A person fills in what is marked.
+    for file in ["messages/site-lease-lost.toml", "site/lease-lost.toml"] {
+        let path = rules.path().join("mine").join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("\"FILL: ", "\"Filled in: ")).unwrap();
+    }
+    let check = run(&["--rules", &folder, "rules", "check"]);
+    assert_eq!(code(&check), 0, "{}{}", out(&check), err(&check));
+    let test = run(&["--rules", &folder, "rules", "test", "site/lease-lost"]);
+    assert_eq!(code(&test), 0, "{}", out(&test));
+    // It finds the other job too, and the field that was taken from the template.
+    let job = dir.path().join("job-2").display().to_string();
+    let report: serde_json::Value =
+        serde_json::from_str(&out(&run(&["--rules", &folder, "diagnose", "--format", "json", &job])))
+            .unwrap();
+    assert_eq!(report["diagnoses"][0]["cause"], "site/lease-lost");
+    // Nothing is overwritten; what is not there, is said.
+    assert_eq!(code(&new(&["--from-cluster", "1", "--id", "site/lease-lost", "--out", &folder])), 2);
+    assert_eq!(code(&new(&["--from-cluster", "99"])), 1);
+    assert_eq!(code(&new(&["--from-cluster", "1", "--id", "../x"])), 2);
+    let printed = out(&new(&["--from-cluster", "1"]));
+    assert!(printed.starts_with("# file: messages/"), "{printed}");
+}
+
+#[test]
+fn two_jobs_are_compared_and_that_is_no_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = |timeout| {
+        let head = "node1:42:77 [0] NCCL INFO";
+        format!(
+            "{head} Bootstrap : Using eth0:10.0.0.1<0>\n{head} NCCL_IB_TIMEOUT set by environment to {timeout}.\n"
+        )
+    };
+    let good = file(&dir, "good.log", &log(22)).display().to_string();
+    let bad = file(&dir, "bad.log", &log(14)).display().to_string();
+    let output = run(&["diff", &good, &bad]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(out(&output).starts_with("The jobs differ in NCCL_IB_TIMEOUT: 22 → 14;"), "{}", out(&output));
+    let json: serde_json::Value =
+        serde_json::from_str(&out(&run(&["diff", "--format", "json", &good, &bad]))).unwrap();
+    assert_eq!(json["differences"][0]["name"], "NCCL_IB_TIMEOUT");
+    let output = piped(&["diff", &good, "-"], &log(14));
+    assert!(out(&output).contains("22 → 14"), "{}", out(&output));
+    assert_eq!(code(&run(&["diff", &good, "no/such.log"])), 2);
+    assert_eq!(code(&run(&["diff", &good])), 2);
+    assert_eq!(code(&run(&["diff", "-", "-"])), 2);
 }

@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use, besides itself. `docs/architecture.md` says why.
-const MAY: [(&str, &[&str]); 12] = [
+const MAY: [(&str, &[&str]); 15] = [
     ("base", &[]),
     ("knowledge", &["base"]),
+    ("memory", &["base", "knowledge"]),
     ("input", &["base"]),
     ("text", &["base", "input"]),
     ("catalogue", &["base", "knowledge", "text"]),
@@ -18,23 +19,42 @@ const MAY: [(&str, &[&str]); 12] = [
     ("job", &["base", "catalogue", "dump", "knowledge", "text"]),
     ("rules", &["base", "catalogue", "job", "knowledge"]),
     ("report", &["base"]),
-    ("verdict", &["base", "catalogue", "job", "knowledge", "report", "rules"]),
+    ("verdict", &["base", "catalogue", "job", "knowledge", "memory", "report", "rules"]),
+    ("templates", &["base", "text"]),
+    ("compare", &["base", "catalogue", "job", "knowledge", "report", "templates", "verdict"]),
     (
         "engine",
-        &["base", "catalogue", "dump", "input", "job", "knowledge", "report", "rules", "text", "verdict"],
+        &[
+            "base",
+            "catalogue",
+            "compare",
+            "dump",
+            "input",
+            "job",
+            "knowledge",
+            "memory",
+            "report",
+            "rules",
+            "templates",
+            "text",
+            "verdict",
+        ],
     ),
     (
         "cli",
         &[
             "base",
             "catalogue",
+            "compare",
             "dump",
             "engine",
             "input",
             "job",
             "knowledge",
+            "memory",
             "report",
             "rules",
+            "templates",
             "text",
             "verdict",
         ],

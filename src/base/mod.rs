@@ -11,6 +11,9 @@ pub use release::{Release, ReleaseRange};
 pub use stamp::Stamp;
 pub use units::{bytes_text, parse_bytes};
 
+/// What a text begins with that a draft leaves to a person; no check passes it.
+pub const FILL: &str = "FILL:";
+
 /// What can go wrong for good; everything that can be lived with is a
 /// problem in the report instead (see the `report` room).
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 //! what is no NCCL line has an anchor.
 
 use super::compile::{Asked, Catalogue};
+use crate::base::FILL;
 use crate::knowledge::{Door, Fault, Form, Knowledge, Level, Message};
 use crate::text;
 
@@ -23,6 +24,16 @@ impl Catalogue {
                     let what = format!("{} form {}: {what}", message.id, nth + 1);
                     faults.push(Fault { file: file.clone(), line: None, what });
                 }
+            }
+            for what in message.compare.keys().filter(|k| !k.starts_with('=')) {
+                if !message.fields.contains_key(what) {
+                    let what = format!("{}: compare names {what}, which `fields` has not", message.id);
+                    faults.push(Fault { file: file.clone(), line: None, what });
+                }
+            }
+            if message.about.trim_start().starts_with(FILL) {
+                let what = format!("{}: about is still to be filled in", message.id);
+                faults.push(Fault { file: file.clone(), line: None, what });
             }
             if message.forms.is_empty() {
                 let what = format!("{}: no form", message.id);

@@ -8,6 +8,7 @@ use crate::text::Opened;
 use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Index of a message in [`Catalogue::messages`].
@@ -41,6 +42,8 @@ pub struct Entry {
     pub types: FxHashMap<FieldId, FieldType>,
     /// Slot → field, or a fixed word.
     pub slots: FxHashMap<String, Slot>,
+    /// What two jobs are compared in: a field or `=word`, and what that is called.
+    pub compare: BTreeMap<String, String>,
     /// Only the first of each speaker is an event.
     pub bulk: bool,
     /// Only looked for near the ends of a source.
@@ -236,6 +239,7 @@ impl Catalogue {
             weight: message.weight,
             types,
             slots,
+            compare: message.compare.clone(),
             bulk: message.bulk,
             edges: message.edges,
         });
@@ -411,6 +415,17 @@ impl Catalogue {
             }
         }
         found
+    }
+
+    /// Where a wording fits a text, its first and the end behind its last byte.
+    pub(super) fn place(&self, index: usize, text: &[u8]) -> Option<(u32, u32)> {
+        let form = &self.forms[index];
+        let Some(pattern) = &form.pattern else {
+            let at = memchr::memmem::find(text, &form.has)?;
+            return Some((at as u32, (at + form.has.len()) as u32));
+        };
+        let fit = form.regex.get_or_init(|| build(pattern)).as_ref()?.find(text)?;
+        Some((fit.start() as u32, fit.end() as u32))
     }
 
     fn fits(&self, index: usize, text: &[u8]) -> Option<Found> {

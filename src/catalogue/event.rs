@@ -168,6 +168,8 @@ pub struct BulkCount {
     pub count: u64,
     /// Last one.
     pub last: Said,
+    /// The one before it in the same block, where these are told apart.
+    pub before: Option<Said>,
 }
 
 /// Lines that are a message like others before them, counted only.
@@ -177,7 +179,7 @@ pub struct More {
     pub message: MessageId,
     /// Speaker.
     pub speaker: u32,
-    /// Rank that they name in a field; `u32::MAX` where none.
+    /// What keeps them apart from others (the rank that they name); `u32::MAX` where nothing does.
     pub rank: u32,
     /// How many.
     pub count: u64,
@@ -200,4 +202,12 @@ pub struct Yield {
     pub ends: u64,
     /// Text after the last line end.
     pub tail: bool,
+}
+
+impl Yield {
+    /// About what it takes in memory.
+    pub(crate) fn size(&self) -> usize {
+        let spoken = self.speakers.iter().map(|s| 400 + s.last.text.len()).sum::<usize>();
+        self.events.iter().map(Event::size).sum::<usize>() + spoken
+    }
 }

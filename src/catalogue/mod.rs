@@ -2,6 +2,7 @@
 //! tried on the lines that the text room found; what comes out are events.
 //! Neighbours: `knowledge` reads the files, `job` puts events together.
 
+mod apart;
 pub mod built_in;
 mod check;
 mod compile;
@@ -14,6 +15,7 @@ mod settings;
 mod settled;
 mod shapes;
 
+pub(crate) use apart::ALIKE;
 pub use compile::{Asked, Catalogue, Entry, FieldId, Found, MessageId, Slot};
 pub use event::{BulkCount, Event, Last, More, Said, Speaker, Spoken, Via, Yield};
 pub(crate) use openings::Openings;

@@ -1,12 +1,15 @@
 //! From a block's hits to events: which message a line is, what its fields
 //! are, what the lines around it add (frames of a traceback, rows of a table,
 //! the text behind `Last error:`). `context` looks at those lines, `fold`
-//! counts what is like something that is kept already, `quote` cuts texts.
+//! counts what is like something that is kept already, `bulk` what is only
+//! counted, `quote` cuts texts.
 
+mod bulk;
 mod context;
 mod fold;
 mod quote;
 
+use super::apart::{self, ALIKE, By};
 use super::compile::{Asked, Catalogue, Found};
 use super::event::{BulkCount, Event, Last, Spoken, Via, Yield};
 use super::exceptions::{self, Frame};
@@ -14,8 +17,9 @@ use super::settled::Settled;
 use super::shapes::{Shapes, Told};
 use super::{FieldId, MessageId, boxed, built_in};
 use crate::base::Stamp;
-use crate::knowledge::{FieldType, Kind, Role};
+use crate::knowledge::{Kind, Role};
 use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, View, Who};
+use bulk::Bulk;
 use context::Context;
 use fold::Folds;
 pub(crate) use quote::time_of;
@@ -64,6 +68,9 @@ pub(crate) fn read(
     read
 }
 
+/// How often a line like it stood in the block, and the messages that it is with what keeps each apart.
+type Flood = (u32, Vec<(MessageId, u32)>);
+
 struct Reader<'r, 'b> {
     catalogue: &'r Catalogue,
     view: &'r View<'b>,
@@ -72,15 +79,18 @@ struct Reader<'r, 'b> {
     out: Vec<Event>,
     extra: Vec<Who>,
     extra_by: FxHashMap<Who, u32>,
-    flood: FxHashMap<(u32, u64), (u32, Vec<MessageId>)>,
-    flooded: FxHashMap<(MessageId, u32), (u64, u32)>,
-    /// Whether the lines beside the one at hand were asked too.
-    looked_around: bool,
+    flood: FxHashMap<(u32, u64), Flood>,
     /// Lines that were reached from the head of their traceback.
     followed: FxHashSet<u32>,
-    /// Messages that the line at hand is, kept or counted.
-    told: Vec<MessageId>,
+    /// Messages that the line at hand is, kept or counted, with what keeps them apart.
+    told: Vec<(MessageId, u32)>,
+    /// Whether all of them are by the speaker of the line, and no line beside it was asked.
+    own_words: bool,
+    speaker: u32,
+    /// Where messages were found.
+    seen: FxHashSet<(u32, MessageId)>,
     folds: Folds<'r>,
+    bulk: Bulk,
     context: Context,
     ids: Ids,
 }
@@ -145,11 +155,13 @@ impl<'r, 'b> Reader<'r, 'b> {
             extra: Vec::new(),
             extra_by: FxHashMap::default(),
             flood: FxHashMap::default(),
-            flooded: FxHashMap::default(),
-            looked_around: false,
             followed: FxHashSet::default(),
             told: Vec::new(),
+            own_words: true,
+            speaker: 0,
+            seen: FxHashSet::default(),
             folds: Folds::new(settled),
+            bulk: Bulk::default(),
             context: Context::default(),
             ids,
         }
@@ -170,29 +182,35 @@ impl<'r, 'b> Reader<'r, 'b> {
         if !self.full && self.by_shape(hit, line, shapes) {
             return;
         }
-        let key = (!self.full)
-            .then(|| (hit.speaker, squashed(&self.view.bytes[hit.text as usize..line.end as usize])));
-        if let Some(key) = key
-            && let Some((n, messages)) = self.flood.get_mut(&key)
-        {
+        let text = &self.view.bytes[hit.text as usize..line.end as usize];
+        let (hash, names_rank) = squashed(text);
+        let key = (hit.speaker, hash);
+        if let Some((n, messages)) = self.flood.get_mut(&key) {
             *n += 1;
-            if *n > FLOOD {
-                for message in messages {
-                    let entry = self.flooded.entry((*message, hit.speaker)).or_insert((0, 0));
-                    *entry = (entry.0 + 1, hit.line);
+            if *n > FLOOD && !self.full {
+                for (message, apart) in messages {
+                    if !self.seen.insert((hit.text, *message)) {
+                        continue;
+                    }
+                    if self.catalogue.messages[usize::from(*message)].bulk {
+                        let place = (hit.line, hit.text, line.end);
+                        self.bulk.add((*message, hit.speaker), place);
+                    } else {
+                        self.folds.count((*message, hit.speaker, *apart), hit.line);
+                    }
                 }
                 return;
             }
         }
+        (self.own_words, self.speaker) = (true, hit.speaker);
         self.told.clear();
-        self.looked_around = false;
         for part in self.parts(hit, line) {
             self.part(part);
         }
-        // Equal lines whose neighbours say whose they are, are not equal.
-        if let Some(key) = key
-            && !self.looked_around
-        {
+        // Lines alike may name different ranks, where these are not told by the word before them;
+        // those whose neighbours say whose they are, are not alike.
+        let names_none = |t: &(MessageId, u32)| t.1 == ALIKE || self.catalogue.kept_by(t.0) != By::Rank;
+        if self.own_words && (names_rank || self.told.iter().all(names_none)) {
             let told = &self.told;
             self.flood.entry(key).or_insert_with(|| (1, told.clone()));
         }
@@ -201,7 +219,7 @@ impl<'r, 'b> Reader<'r, 'b> {
     /// Whether it is the first of bulk lines of which enough is kept.
     fn is_settled(&self, hit: &Hit) -> bool {
         let Some(opened) = hit.opening.filter(|o| o.bulk) else { return false };
-        self.folds.is_enough((opened.message, hit.speaker, u32::MAX), self.who(hit.speaker))
+        self.folds.is_enough((opened.message, hit.speaker, ALIKE), self.who(hit.speaker))
     }
 
     /// A line behind an NCCL header whose shape tells all; false where it does not.
@@ -217,18 +235,18 @@ impl<'r, 'b> Reader<'r, 'b> {
         let whole = &self.view.bytes[hit.text as usize..end];
         // The openings that a text has are those that the longest of them has.
         let door = hit.opening.map_or(0, |o| o.which + 1);
-        let told = shapes.get(door, text, || {
+        let told = shapes.get(catalogue, door, text, || {
             let mut starts = Vec::new();
             text::mid_starts(whole, &mut starts);
             if !starts.is_empty() {
                 return None;
             }
-            let mut told = catalogue.tell(if warn { Asked::Warn } else { Asked::Info }, text)?;
-            if told.is_empty() && warn {
+            let mut answer = catalogue.tell(if warn { Asked::Warn } else { Asked::Info }, text)?;
+            if answer.told.is_empty() && warn {
                 let fields = vec![(field, (0, text.len().min(300) as u32))];
-                told.extend(unknown.map(|message| Told { message, form: 0, fields, rank: None }));
+                answer.told.extend(unknown.map(|message| Told { message, form: 0, fields, rank: None }));
             }
-            Some(told)
+            Some(answer)
         });
         let Some(told) = told else { return false };
         let part = Part {
@@ -240,8 +258,13 @@ impl<'r, 'b> Reader<'r, 'b> {
         };
         for t in told.iter() {
             let at = |span: (u32, u32)| &text[span.0 as usize..(span.1 as usize).min(text.len())];
-            let rank = t.rank.and_then(|r| std::str::from_utf8(at(r)).ok()?.parse().ok()).unwrap_or(u32::MAX);
-            let key = (t.message, hit.speaker, rank);
+            let field = |id| t.fields.iter().find(|f| f.0 == id).map(|f| at(f.1));
+            let apart = match self.catalogue.kept_by(t.message) {
+                By::Rank => t.rank.and_then(|r| std::str::from_utf8(at(r)).ok()?.parse().ok()),
+                By::Name => field(self.ids.name).map(|name| apart::number(name.iter().copied())),
+                By::Words(id) => Some(apart::words(id.and_then(field).unwrap_or(text))),
+            };
+            let key = (t.message, hit.speaker, apart.unwrap_or(ALIKE));
             if self.fold(key, hit.line) {
                 continue;
             }
@@ -255,7 +278,7 @@ impl<'r, 'b> Reader<'r, 'b> {
     /// Counts a line whose like is kept often enough; false for one of the first.
     fn fold(&mut self, key: (MessageId, u32, u32), line: u32) -> bool {
         let entry = &self.catalogue.messages[usize::from(key.0)];
-        // Of bulk messages the scan has counted every line already.
+        // Of bulk messages every line is counted already.
         let bulk = entry.bulk;
         let who = match self.scanned.speakers.get(key.1 as usize) {
             Some(spoke) => &spoke.who,
@@ -441,7 +464,8 @@ impl<'r, 'b> Reader<'r, 'b> {
         if self.full {
             return; // every line is looked at anyway
         }
-        self.looked_around = true;
+        // Another head like it leads to other lines.
+        self.own_words = false;
         let voice = self.voice(part);
         let top = self.view.line(part.line).start as usize + context::FORWARD.1;
         for i in part.line + 1..self.view.count().min(part.line + context::FORWARD.0) {
@@ -528,13 +552,30 @@ impl<'r, 'b> Reader<'r, 'b> {
     }
 
     fn push(&mut self, part: Part, found: Found, via: Via, dev: Option<i32>, time: Option<Stamp>) {
-        self.told.push(found.message);
-        let own = self.view.own.contains(&part.line);
         let entry = &self.catalogue.messages[usize::from(found.message)];
-        if own && self.folds.refused(entry.weighty()) {
-            let rank = found.fields.iter().find(|f| entry.types.get(&f.0) == Some(&FieldType::Rank));
-            let rank = rank.and_then(|f| f.1.parse().ok()).unwrap_or(u32::MAX);
-            self.folds.count((found.message, part.speaker, rank), part.line as u32);
+        let whole = (Some(found.message) == self.ids.unknown).then(|| {
+            let line = self.view.line(part.line);
+            quote(self.view, &line, part.start, part.end).0
+        });
+        let apart = self.catalogue.apart(found.message, &found.fields, &whole.unwrap_or_default());
+        self.told.push((found.message, apart));
+        self.own_words &= part.speaker == self.speaker;
+        // The end of a traceback is found from its head and by itself.
+        if part.nccl.is_none()
+            && Some(found.message) != self.ids.listed
+            && !self.seen.insert((part.start as u32, found.message))
+        {
+            return;
+        }
+        // Behind a header the scan has counted it.
+        if entry.bulk && part.nccl.is_none() && self.view.own.contains(&part.line) {
+            let place = (part.line as u32, part.start as u32, part.end as u32);
+            self.bulk.add((found.message, part.speaker), place);
+        }
+        // What begins in the first lines may have been found by the block before, at a traceback's end.
+        let first = if part.nccl.is_some() { 0 } else { context::FORWARD.0 };
+        let own = (self.view.own.start + first..self.view.own.end).contains(&part.line);
+        if own && !self.full && self.fold((found.message, part.speaker, apart), part.line as u32) {
             return;
         }
         self.add(part, found, via, dev, time);
@@ -569,36 +610,21 @@ impl<'r, 'b> Reader<'r, 'b> {
     }
 
     fn finish(mut self, piece: &Piece<'_>) -> Yield {
-        let mut seen = FxHashSet::default();
         let mut events = std::mem::take(&mut self.out);
-        events.retain(|e| Some(e.message) == self.ids.listed || seen.insert((e.line, e.sub, e.message)));
         events.sort_by_key(|e| (e.line as i64, e.sub));
-        let flooded = std::mem::take(&mut self.flooded);
-        let mut last_of = FxHashMap::default();
-        if !flooded.is_empty() {
-            last_of.extend(events.iter().enumerate().map(|(i, e)| ((e.message, e.speaker), i)));
-        }
-        for ((message, speaker), (count, last)) in flooded {
-            let no = i64::from(self.view.line(last as usize).no) as u64;
-            match last_of.get(&(message, speaker)) {
-                Some(&at) => {
-                    events[at].count += count;
-                    events[at].last_line = no;
-                }
-                None => self.folds.add((message, speaker, u32::MAX), count, last),
-            }
-        }
         let more = self.folds.take(|line| i64::from(self.view.line(line as usize).no) as u64);
         let extra = std::mem::take(&mut self.extra).into_iter();
         let speakers =
             extra.map(|who| Spoken { who, count: 0, first: None, last: Last::default() }).collect();
-        let bulk = self.scanned.bulk.iter().map(|b| BulkCount {
+        let scanned = self.scanned.bulk.iter().map(|b| BulkCount {
             message: b.message,
             speaker: b.speaker,
             part: b.part,
             count: b.count,
             last: said(self.view, b.last),
+            before: None,
         });
+        let bulk = scanned.chain(self.bulk.take(self.view));
         Yield {
             bulk: bulk.collect(),
             speakers,

@@ -24,10 +24,35 @@ pub(super) struct Told {
     pub(super) rank: Option<(u32, u32)>,
 }
 
+/// What is known of a shape.
+#[derive(Debug)]
+enum Known {
+    /// Its texts must be looked at one by one.
+    Single,
+    /// All its texts are the same messages.
+    Told(Arc<[Told]>),
+    /// Some wordings ask for certain figures: texts that these fit at the same places are the same messages.
+    ByForms { forms: Box<[usize]>, told: Vec<(Fits, Option<Arc<[Told]>>)> },
+}
+
+/// Where wordings fit a text.
+type Fits = [Option<(u32, u32)>; MOST_FORMS];
+
+/// Wordings of a shape that ask for figures, at most.
+const MOST_FORMS: usize = 4;
+/// Ways in which they fit that are remembered.
+const MOST_WAYS: usize = 8;
+
+/// What a text is, and which wordings ask for figures that it has or has not.
+pub(super) struct Answer {
+    pub(super) told: Vec<Told>,
+    pub(super) forms: Vec<usize>,
+}
+
 /// Shapes seen by one reader, kept from block to block.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
-    known: FxHashMap<u64, Option<Arc<[Told]>>>,
+    known: FxHashMap<u64, Known>,
     asked: u32,
     missed: u32,
     /// Texts that are not asked for, after too many that were new.
@@ -36,13 +61,13 @@ pub(crate) struct Shapes {
 
 impl Shapes {
     /// What a text behind an NCCL header is; `None` where it must be looked at by itself. Texts of
-    /// different doors are no alike.
-    /// `tell` says it for the first text of a shape.
+    /// different doors are no alike. `tell` says it for the first text of a shape.
     pub(super) fn get(
         &mut self,
+        catalogue: &Catalogue,
         door: u32,
         text: &[u8],
-        tell: impl FnOnce() -> Option<Vec<Told>>,
+        tell: impl Fn() -> Option<Answer>,
     ) -> Option<Arc<[Told]>> {
         if self.rest > 0 || text.len() > LONGEST {
             self.rest = self.rest.saturating_sub(1);
@@ -56,15 +81,39 @@ impl Shapes {
             (self.asked, self.missed) = (0, 0);
         }
         let key = shape(text) ^ u64::from(door).wrapping_mul(0x2545_F491_4F6C_DD1D);
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
+        match self.known.get_mut(&key) {
+            Some(Known::Single) => return None,
+            Some(Known::Told(told)) => return Some(Arc::clone(told)),
+            Some(Known::ByForms { forms, told }) => {
+                let fits = catalogue.fit(forms, text);
+                if let Some((_, told)) = told.iter().find(|t| t.0 == fits) {
+                    return told.clone();
+                }
+                let new = tell().map(|a| Arc::from(a.told));
+                if told.len() < MOST_WAYS {
+                    told.push((fits, new.clone()));
+                }
+                return new;
+            }
+            None => {}
         }
         self.missed += 1;
         if self.known.len() >= MOST {
             self.known.clear();
         }
-        let told: Option<Arc<[Told]>> = tell().map(Into::into);
-        self.known.insert(key, told.clone());
+        let (known, told) = match tell() {
+            Some(a) if a.forms.is_empty() => {
+                let told: Arc<[Told]> = a.told.into();
+                (Known::Told(Arc::clone(&told)), Some(told))
+            }
+            Some(a) if a.forms.len() <= MOST_FORMS => {
+                let fits = catalogue.fit(&a.forms, text);
+                let told: Option<Arc<[Told]>> = Some(a.told.into());
+                (Known::ByForms { forms: a.forms.into(), told: vec![(fits, told.clone())] }, told)
+            }
+            _ => (Known::Single, None),
+        };
+        self.known.insert(key, known);
         told
     }
 }
@@ -144,18 +193,31 @@ impl Figured {
 }
 
 impl Catalogue {
-    /// What every text of this one's shape is; `None` where that depends on figures or on other lines.
-    pub(super) fn tell(&self, asked: Asked, text: &[u8]) -> Option<Vec<Told>> {
+    /// What every text of this one's shape is that certain wordings fit at the same places; `None` where that
+    /// depends on other lines, or on figures in another way.
+    pub(super) fn tell(&self, asked: Asked, text: &[u8]) -> Option<Answer> {
         // Which openings an INFO text has is known.
         if asked != Asked::Info && self.figured().may_stand_in(text) {
             return None;
         }
         let candidates = self.candidates(asked, text, false);
-        if !candidates.iter().all(|&f| self.forms[f].takes_all_figures() && self.forms[f].near.is_empty()) {
+        if candidates.iter().any(|&f| !self.forms[f].near.is_empty()) {
             return None;
         }
+        let asks = |f: &usize| !self.forms[*f].takes_all_figures();
+        let forms = candidates.iter().copied().filter(asks).collect();
         let found = self.verify(candidates, text, false);
-        found.iter().map(|f| self.told(f.index, text)).collect()
+        let told = found.iter().map(|f| self.told(f.index, text)).collect::<Option<_>>()?;
+        Some(Answer { told, forms })
+    }
+
+    /// Where wordings fit a text.
+    fn fit(&self, forms: &[usize], text: &[u8]) -> Fits {
+        let mut fits = Fits::default();
+        for (fit, &form) in fits.iter_mut().zip(forms) {
+            *fit = self.place(form, text);
+        }
+        fits
     }
 
     fn told(&self, index: usize, text: &[u8]) -> Option<Told> {
@@ -170,6 +232,7 @@ impl Catalogue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::knowledge::Knowledge;
 
     #[test]
     fn figures_do_not_count_but_their_number_does() {
@@ -191,5 +254,35 @@ mod tests {
         assert!(!takes_all_figures(r"status=12"));
         assert!(!takes_all_figures(r"[0-7]+"));
         assert!(!takes_all_figures("x{"));
+    }
+
+    #[test]
+    fn a_figure_that_a_wording_asks_for_decides() {
+        let catalogue = Catalogue::new(&Knowledge::built_in().0);
+        let mut shapes = Shapes::default();
+        let asked = std::cell::Cell::new(0);
+        let mut told = |status: u32, port: u32| {
+            let text = format!(
+                "NET/IB : Got completion from peer 10.4.0.18<{port}> with status={status} opcode=0 len=0 vendor err 129 (Send)"
+            );
+            let told = shapes.get(&catalogue, 0, text.as_bytes(), || {
+                asked.set(asked.get() + 1);
+                catalogue.tell(Asked::Warn, text.as_bytes())
+            });
+            let told = told.expect("a known shape");
+            let message = catalogue.messages[usize::from(told[0].message)].id.clone();
+            let at = told[0]
+                .fields
+                .iter()
+                .find(|f| catalogue.field_id("status") == Some(f.0))
+                .expect("a status")
+                .1;
+            (message, text[at.0 as usize..at.1 as usize].to_string(), asked.get())
+        };
+        let (error, flush) = ("nccl.ib.completion-error".to_string(), "nccl.ib.completion-flush".to_string());
+        assert_eq!(told(5, 40_001), (flush.clone(), "5".into(), 1));
+        assert_eq!(told(4, 40_002), (error.clone(), "4".into(), 2));
+        assert_eq!(told(5, 40_003), (flush, "5".into(), 2));
+        assert_eq!(told(9, 40_004), (error, "9".into(), 2));
     }
 }

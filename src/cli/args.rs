@@ -1,6 +1,7 @@
 //! The command line as one declaration: options, help texts and completions
 //! all come from here.
 
+use crate::base::Release;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -10,8 +11,10 @@ Examples:
   ncclcheck diagnose logs/                      one job, all files below logs/
   cat slurm-4711.out | ncclcheck diagnose       the same from a pipe
   ncclcheck explain NCCL_P2P_DISABLE            a variable, a code, a cause, a line
+  ncclcheck memory logs/                        what NCCL holds of GPU memory
   ncclcheck events run.log                      what is read from a log
   ncclcheck waits dumps/                        who waits for whom in a hang
+  ncclcheck diff good/ bad/                     what differs between two jobs
 
 Exit status: 0 nothing wrong was found, 1 something was, 2 wrong usage or no input.";
 
@@ -37,6 +40,7 @@ Examples:
   ncclcheck explain status 12                   a completion status of RDMA
   ncclcheck explain exit -9                     an exit code; also: signal 9, SIGKILL
   ncclcheck explain xid 79                      an Xid; also: cuda 719, errno 110
+  ncclcheck explain 10485760                    a size that NCCL was refused
   ncclcheck explain 'node1:42:77 [0] NCCL WARN NET/IB : Got completion ...'
 
 Exit status: 0 it is known; 1 it is not.";
@@ -57,11 +61,61 @@ Examples:
 Exit status: 0 nobody is seen waiting; 1 somebody is; 2 wrong usage, or nothing
 could be read.";
 
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  ncclcheck diff run-41/ run-42/                the good one first
+  ncclcheck diff -v monday.tar.gz today.log     with the lines of both jobs
+  ncclcheck diff --format json a/ b/ | jq '.differences[0]'
+
+Each of the two is one job: a file, a folder, an archive, or - for standard
+input. What differs in every run (process ids, ports, addresses, times) is no
+difference; what only one log can show is said once.
+
+Exit status: 0 done, whether they differ or not; 2 wrong usage, or one of them
+could not be read.";
+
+const UNKNOWN_EXAMPLES: &str = "\
+Examples:
+  ncclcheck unknown logs/                       of one job
+  ncclcheck unknown job-41/ job-42/ job-43/     of three
+  ncclcheck unknown --each archive/             each folder or file directly below archive/ is a job
+  ncclcheck unknown --each --format ndjson archive/ > templates.ndjson
+
+First stands what failed jobs have and no healthy one, by how many have it.
+`ncclcheck rules new --from-cluster N` drafts a rule for number N.
+
+Exit status: 0 done; 2 wrong usage, or no job could be read.";
+
+const NEW_EXAMPLES: &str = "\
+Examples:
+  ncclcheck rules new --from-cluster 1 job-41/ job-42/
+  ncclcheck rules new --from-cluster 3 --each --id site/scratch-full --out my-rules archive/
+
+The numbers are those of `ncclcheck unknown` with the same paths. What a person
+has to write begins with FILL:; until then `rules check` does not pass it.
+
+Exit status: 0 done; 1 there is no such number; 2 wrong usage, or nothing could
+be read or written.";
+
+const MEMORY_EXAMPLES: &str = "\
+Examples:
+  ncclcheck memory logs/                        who holds what, by the log of a job
+  ncclcheck memory --nranks 16 --per-node 8 --channels 16 --nccl 2.21.5 --nvls
+  ncclcheck memory --nranks 8 --channels 24 --nccl 2.27.3 --nvls --uses ring,tree,nvls,all-to-all
+  ncclcheck memory --nranks 8 --channels 24 --nccl 2.20.5 --nvls --set NCCL_MAX_CTAS=8
+  ncclcheck explain 10485760                    what a size stands for that was refused
+
+For exact sizes run the job with NCCL_DEBUG=INFO and
+NCCL_DEBUG_SUBSYS=INIT,ENV,ALLOC,P2P,NVLS. docs/memory.md says how NCCL uses memory.
+
+Exit status: 0 done; 2 wrong usage, or nothing could be read.";
+
 const RULES_EXAMPLES: &str = "\
 Examples:
   ncclcheck rules list
   ncclcheck rules show net/ib-retry-exceeded
   ncclcheck rules why net/ib-retry-exceeded logs/
+  ncclcheck rules new --from-cluster 1 --out my-rules/ logs/
   ncclcheck --rules my-rules/ rules check
   ncclcheck --rules my-rules/ rules test";
 
@@ -109,7 +163,16 @@ pub(super) enum Command {
     /// Shows who waits for whom in a hang: groups, how far each rank has come, and where the chains end
     #[command(after_help = WAITS_EXAMPLES)]
     Waits(Waits),
-    /// Lists, shows, checks and tests the rules, and says why one fires or not
+    /// Says what differs between the logs of a good job and of a bad one, most telling first
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(Diff),
+    /// Puts lines that look like trouble and that no message knows together by template, over one job or many
+    #[command(after_help = UNKNOWN_EXAMPLES)]
+    Unknown(Unknown),
+    /// Says what NCCL holds of GPU and host memory: by a job's log, or computed without one
+    #[command(after_help = MEMORY_EXAMPLES)]
+    Memory(Memory),
+    /// Lists, shows, checks, tests and drafts rules, and says why one fires or not
     #[command(subcommand, after_help = RULES_EXAMPLES)]
     Rules(Rules),
     /// Prints the completions for a shell
@@ -215,6 +278,168 @@ pub(super) enum WaitsFormat {
     Json,
 }
 
+/// Arguments of `diff`.
+#[derive(Debug, Args)]
+pub(super) struct Diff {
+    /// The job that was good: a file, folder or archive, or `-`
+    #[arg(value_name = "GOOD")]
+    pub(super) good: PathBuf,
+    /// The job that was not
+    #[arg(value_name = "BAD")]
+    pub(super) bad: PathBuf,
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: Format,
+    /// Everything, with the lines of both jobs
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// Columns to use; the terminal's unless given, 100 where there is none
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
+    pub(super) width: Option<u16>,
+    /// Threads to use; 0 takes all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
+}
+
+/// Which jobs are looked at for unknown lines.
+#[derive(Debug, Args)]
+pub(super) struct Jobs {
+    /// Files, folders or archives, each of one job, or `-` for standard input. Without any: standard input
+    #[arg(value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+    /// Each folder, file or archive directly below a PATH is a job
+    #[arg(long, requires = "paths")]
+    pub(super) each: bool,
+    /// Threads to use; 0 takes all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
+}
+
+/// Arguments of `unknown`.
+#[derive(Debug, Args)]
+pub(super) struct Unknown {
+    #[command(flatten)]
+    pub(super) jobs: Jobs,
+    /// Templates to print at most; 0 prints all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(super) limit: usize,
+    /// Form of the list
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+/// Arguments of `rules new`.
+#[derive(Debug, Args)]
+pub(super) struct New {
+    /// Number of the template, as `ncclcheck unknown` counts them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) from_cluster: u32,
+    #[command(flatten)]
+    pub(super) jobs: Jobs,
+    /// Id of the rule, such as site/scratch-full; made of the template's words unless given
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Option<String>,
+    /// Folder to write the two files into; they are printed unless it is given
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+}
+
+/// Arguments of `memory`.
+#[derive(Debug, Args)]
+pub(super) struct Memory {
+    #[command(flatten)]
+    pub(super) sources: Sources,
+    /// Form of the account
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: Format,
+    /// Computes without a log: ranks of the communicator
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20), requires = "channels", conflicts_with_all = ["paths", "attempt"])]
+    pub(super) nranks: Option<u64>,
+    /// Channels of collectives (\"coll channels\" in NCCL's log)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64), requires = "nranks")]
+    pub(super) channels: Option<u64>,
+    /// Ranks on each node; all of them on one node unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024), requires = "nranks")]
+    pub(super) per_node: Option<u64>,
+    /// NCCL's release; the newest unless given
+    #[arg(long, value_name = "RELEASE", value_parser = release, requires = "nranks")]
+    pub(super) nccl: Option<Release>,
+    /// Channels of NVLS; 16 without a number, none unless given
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "16", value_parser = clap::value_parser!(u64).range(0..=64), requires = "nranks")]
+    pub(super) nvls: Option<u64>,
+    /// Channels of CollNet
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=64), requires = "nranks")]
+    pub(super) collnet: Option<u64>,
+    /// Channels of send and receive; the next power of two of --channels unless given, as NCCL does
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64), requires = "nranks")]
+    pub(super) p2p_channels: Option<u64>,
+    /// Channels of send and receive for one peer; all of them on one node and 2 on several unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64), requires = "nranks")]
+    pub(super) per_peer: Option<u64>,
+    /// Communicators (process groups) of that shape on each rank
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000), requires = "nranks")]
+    pub(super) communicators: u64,
+    /// What is in use: ring, tree, nvls, pat, collnet, all-to-all (also for send and receive with all peers)
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "ring,tree,nvls",
+        requires = "nranks"
+    )]
+    pub(super) uses: Vec<InUse>,
+    /// How ranks of a node are connected
+    #[arg(long, value_name = "HOW", default_value = "p2p", requires = "nranks")]
+    pub(super) local: LocalWay,
+    /// Where buffers of the network lie: `gdr` on the GPU (GPUDirect RDMA), `host`
+    #[arg(long, value_name = "WHERE", default_value = "gdr", requires = "nranks")]
+    pub(super) net: NetWay,
+    /// GPUs of a node are not all joined by NVLink
+    #[arg(long, requires = "nranks")]
+    pub(super) pcie: bool,
+    /// Architecture of the hosts
+    #[arg(long, value_name = "ARCH", default_value = "x86_64", value_parser = ["x86_64", "aarch64"], requires = "nranks")]
+    pub(super) arch: String,
+    /// A variable that is set, such as NCCL_BUFFSIZE=2097152; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "nranks")]
+    pub(super) set: Vec<(String, String)>,
+}
+
+fn release(text: &str) -> Result<Release, String> {
+    Release::parse(text).ok_or_else(|| "a release such as 2.21.5 is asked for".into())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is asked for")?;
+    Ok((name.trim().into(), value.trim().into()))
+}
+
+/// What a communicator uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum InUse {
+    Ring,
+    Tree,
+    Nvls,
+    Pat,
+    Collnet,
+    AllToAll,
+}
+
+/// How ranks of a node are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LocalWay {
+    P2p,
+    P2pRead,
+    Shm,
+}
+
+/// Where buffers of the network lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum NetWay {
+    Gdr,
+    Host,
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Rules {
     /// Checks all files, samples and references
@@ -238,4 +463,7 @@ pub(super) enum Rules {
         #[command(flatten)]
         sources: Sources,
     },
+    /// Drafts a message, a rule and its tests for a template of unknown lines, for a person to finish
+    #[command(after_help = NEW_EXAMPLES)]
+    New(New),
 }

@@ -4,12 +4,15 @@
 mod args;
 mod completions;
 mod diagnose;
+mod diff;
 mod events;
 mod explain;
+mod memory;
 mod out;
 mod rules;
 mod signals;
 mod sources;
+mod unknown;
 mod waits;
 
 use args::{Cli, Command};
@@ -34,6 +37,9 @@ pub fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
         Command::Waits(args) => waits::run(&cli.global, args),
+        Command::Diff(args) => diff::run(&cli.global, args),
+        Command::Unknown(args) => unknown::run(&cli.global, args),
+        Command::Memory(args) => memory::run(&cli.global, args),
         Command::Rules(args) => rules::run(&cli.global, args),
         Command::Completions { shell } => completions::run(*shell),
     })

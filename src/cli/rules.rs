@@ -1,14 +1,16 @@
-//! `ncclcheck rules check|test|list|show|why`: for who writes rules. What a
-//! rule looks for is put into words in `describe`.
+//! `ncclcheck rules check|test|list|show|why|new`: for who writes rules. What
+//! a rule looks for is put into words in `describe`, `new` drafts one.
 
 mod describe;
+mod new;
 
 use super::args::{Global, Rules, Sources};
 use super::explain::nearest;
 use super::out::{FINE, FOUND, Fail, columns, complain, print};
 use super::sources;
-use crate::engine::{Engine, Why};
+use crate::engine::{Engine, Way, Why};
 use crate::report::text::{BAD, BOLD, CODE, DIM, GOOD, PLAIN, Page, visible};
+use crate::rules::Asks;
 use std::io::{self, Write};
 
 pub(super) fn run(global: &Global, command: &Rules) -> Result<u8, Fail> {
@@ -18,6 +20,7 @@ pub(super) fn run(global: &Global, command: &Rules) -> Result<u8, Fail> {
         Rules::List => list(global),
         Rules::Show { id } => show(global, id),
         Rules::Why { id, sources } => why(global, id, sources),
+        Rules::New(args) => new::run(global, args),
     }
 }
 
@@ -87,7 +90,7 @@ fn show(global: &Global, id: &str) -> Result<u8, Fail> {
         return Ok(no_such(&engine, id));
     };
     let mut page = Page::new(columns());
-    describe::rule(rule, file, &engine.knowledge, &mut page);
+    describe::rule(rule, file, &engine, &mut page);
     print(global.color, FINE, |out| page.lines().iter().try_for_each(|line| writeln!(out, "{line}")))
 }
 
@@ -114,28 +117,74 @@ fn no_such(engine: &Engine, id: &str) -> u8 {
     FOUND
 }
 
-/// Each way in which the cause shows, with what was found and what was missing.
+/// Each way in which the cause shows, with what was found and what was missing; those that hold first.
 fn reasons(why: &Why, out: &mut dyn Write) -> io::Result<()> {
     let mut page = Page::new(columns());
     let verdict = match (why.found, why.rank, &why.under) {
         (true, Some(n), _) => format!("found; number {n} among the diagnoses"),
-        (true, None, Some(under)) => format!("found; explained by {}", visible(under)),
+        (true, None, Some(under)) => {
+            format!("found; explained by {}, so it stands under that one", visible(under))
+        }
         (true, None, None) => "found; not among the diagnoses".into(),
         (false, ..) => "not found".into(),
     };
     page.flow("", "", &[(BOLD, format!("{}:", visible(&why.id))), (PLAIN, verdict)], usize::MAX);
-    for (i, way) in why.ways.iter().enumerate() {
-        let (ink, holds) = if way.holds { (GOOD, "holds") } else { (DIM, "does not hold") };
-        let head = [(BOLD, format!("Way {} ({}):", i + 1, visible(&way.strength))), (ink, holds.into())];
-        page.blank();
-        page.flow("", "", &head, usize::MAX);
-        for (condition, holds, lines) in &way.conditions {
-            let (ink, mark) = if *holds { (GOOD, "yes") } else { (BAD, "no ") };
-            page.flow("  ", "      ", &[(ink, mark.into()), (PLAIN, visible(condition))], usize::MAX);
-            for line in lines {
-                page.quote(&[], &format!("    {}", visible(line)), false);
-            }
-        }
+    let hold = why.ways.iter().filter(|w| w.holds).count();
+    let ways = match why.ways.len() {
+        1 => "This cause shows in one way".to_string(),
+        n => format!("This cause shows in {n} ways; one is enough"),
+    };
+    let here = match hold {
+        0 => "none of them holds".to_string(),
+        1 => "one of them holds".to_string(),
+        n => format!("{n} of them hold"),
+    };
+    page.blank();
+    page.flow("  ", "  ", &[(PLAIN, format!("{ways}. Here {here}."))], usize::MAX);
+    let numbered = why.ways.iter().zip(0..);
+    let (yes, no): (Vec<_>, Vec<_>) = numbered.partition(|(way, _)| way.holds);
+    for (way, n) in yes.into_iter().chain(no) {
+        one_way(way, n, &mut page);
     }
     page.lines().iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// A way, numbered as `rules show` does; the one of a message alone has no number there.
+fn one_way(way: &Way, n: usize, page: &mut Page) {
+    let name =
+        if n == 0 { "By one message alone".into() } else { format!("Way {n} ({})", visible(&way.strength)) };
+    let (ink, holds) = if way.holds { (GOOD, "holds") } else { (DIM, "does not hold") };
+    page.blank();
+    page.flow("", "", &[(BOLD, format!("{name}:")), (ink, holds.into())], usize::MAX);
+    for c in &way.conditions {
+        let fits = c.met != (c.asks == Asks::None);
+        let (mark, must) = match (c.asks, c.met) {
+            (Asks::None, true) => ("in the way:", "must not be there, and is:"),
+            (Asks::None, false) => ("fine:", "must not be there, and is not:"),
+            (Asks::Any, true) => ("found:", "one of these must be there:"),
+            (Asks::Any, false) => ("missing:", "one of these must be there:"),
+            (_, true) => ("found:", "must be there:"),
+            (_, false) => ("missing:", "must be there:"),
+        };
+        let spans =
+            [(if fits { GOOD } else { BAD }, mark.into()), (DIM, must.into()), (PLAIN, visible(&c.what))];
+        page.flow("  ", "      ", &spans, usize::MAX);
+        for line in &c.lines {
+            let spot = format!("{}:{}", visible(&line.source), line.line);
+            page.quote_in(
+                6,
+                &[(CODE, spot), (DIM, line.rank.map_or(String::new(), |r| format!("rank {r}")))],
+                &visible(&line.text),
+                false,
+            );
+        }
+        if c.found > c.lines.len() {
+            page.flow(
+                "      ",
+                "      ",
+                &[(DIM, format!("and {} more", c.found - c.lines.len()))],
+                usize::MAX,
+            );
+        }
+    }
 }

@@ -67,6 +67,12 @@ pub(super) fn given(sources: &Sources) -> Result<(Vec<Given>, Options), Fail> {
     Ok((given, options))
 }
 
+/// One path, or standard input, as one job.
+pub(super) fn one(path: &Path, threads: usize) -> Result<(Vec<Given>, Options), Fail> {
+    let paths = if path.as_os_str() == "-" { Vec::new() } else { vec![path.to_path_buf()] };
+    given(&Sources { paths, threads, attempt: None })
+}
+
 /// One line where not a single path can be found; a few missing ones are problems in the report.
 fn all_missing(given: &[Given]) -> Result<(), Fail> {
     let mut first = None;

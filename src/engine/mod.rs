@@ -2,20 +2,26 @@
 //! global state. Commands and other programs both come through here.
 
 mod apart;
+mod memory;
 mod pipeline;
 
 use crate::base::{Error, Result};
 use crate::catalogue::{Catalogue, built_in};
+use crate::compare::{self, Comparison};
 use crate::input::Given;
-use crate::job::Job;
+use crate::job::{Job, SourceRead};
 use crate::knowledge::{Fault, Knowledge, Place};
-use crate::report::Report;
-use crate::rules::{self, Context};
+use crate::report::{Evidence, Report, Verdict};
+use crate::rules::{self, Asks, Context};
+use crate::templates::{self, Example, JobTemplates, Outcome};
 use crate::text::Scanner;
 use crate::verdict::{self, Ordered};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// Shapes of lines that belong to something else, a set of `rules/sets.toml`.
+const PARTS: &str = "@part-of-another";
 
 /// How to read.
 #[derive(Debug, Clone)]
@@ -32,7 +38,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threads: 0, block: 1 << 20, attempt: None, interrupted: Arc::default() }
+        Self { threads: 0, block: 2 << 20, attempt: None, interrupted: Arc::default() }
     }
 }
 
@@ -102,8 +108,23 @@ pub struct Way {
     pub strength: String,
     /// Whether all of it holds.
     pub holds: bool,
-    /// Each condition in words, whether it holds, and up to three lines (`source:line: text`).
-    pub conditions: Vec<(String, bool, Vec<String>)>,
+    /// What it asks for.
+    pub conditions: Vec<Condition>,
+}
+
+/// One condition of a [`Way`].
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Condition {
+    /// How it takes part.
+    pub asks: Asks,
+    /// What is looked for, as a part of a sentence.
+    pub what: String,
+    /// Whether that is there.
+    pub met: bool,
+    /// Up to three lines that show it.
+    pub lines: Vec<Evidence>,
+    /// How many there are in all.
+    pub found: usize,
 }
 
 /// A line taken apart, for `ncclcheck explain 'LINE'`.
@@ -148,17 +169,8 @@ impl Engine {
     }
 
     fn judge(&self, given: &[Given], options: &Options) -> Result<Judged> {
-        let read = pipeline::read(&self.catalogue, &self.scanner, given, options);
-        if read.sources.is_empty() {
-            let what: Vec<String> = read.problems.iter().map(|(p, w)| format!("{p}: {w}")).collect();
-            return Err(Error::NoInput(if what.is_empty() { empty(given) } else { what.join("; ") }));
-        }
-        let nothing = read.sources.iter().all(|s| s.bytes == 0 && !s.problems.is_empty());
-        if nothing {
-            let what: Vec<String> =
-                read.sources.iter().map(|s| format!("{}: {}", s.name, s.problems.join(", "))).collect();
-            return Err(Error::NoInput(what.join("; ")));
-        }
+        let read = pipeline::read(&self.catalogue, &self.scanner, given, options, false);
+        something_was_read(&read.sources, &read.problems, given)?;
         let job = Job::build(&self.catalogue, &self.knowledge, read.sources, options.attempt);
         let mut cx = Context::new(&job, &self.catalogue, &self.knowledge);
         let findings = rules::evaluate(&mut cx);
@@ -196,6 +208,64 @@ impl Engine {
             .filter(|&e| wanted(&j.job.entry(&self.catalogue, e).id))
             .map(|e| self.event_line(&j.job, e));
         Ok(lines.collect())
+    }
+
+    /// What differs between two jobs; `names` are what the user calls them.
+    ///
+    /// # Errors
+    /// As [`Engine::diagnose`], for either of them.
+    pub fn compare(
+        &self,
+        good: &[Given],
+        bad: &[Given],
+        names: (String, String),
+        options: &Options,
+    ) -> Result<Comparison> {
+        let profile = |given: &[Given], name: String| -> Result<compare::Profile> {
+            let j = self.judge(given, options)?;
+            let report = verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.problems);
+            Ok(compare::profile(&self.knowledge, &self.catalogue, &j.job, &report, name))
+        };
+        let good = profile(good, names.0)?;
+        let bad = profile(bad, names.1)?;
+        Ok(compare::compare(&self.knowledge, good, bad))
+    }
+
+    /// Lines of a job that look like trouble and that no message knows, by their shape.
+    ///
+    /// # Errors
+    /// As [`Engine::diagnose`].
+    pub fn unknown(&self, name: &str, given: &[Given], options: &Options) -> Result<JobTemplates> {
+        let j = self.judge(given, options)?;
+        let report = verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.problems);
+        let outcome = match report.verdict {
+            Verdict::Healthy => Outcome::Healthy,
+            Verdict::Fault => Outcome::Failed,
+            Verdict::Inconclusive if !report.diagnoses.is_empty() => Outcome::Failed,
+            Verdict::Inconclusive | Verdict::Degraded => Outcome::Unclear,
+        };
+        let mut out = JobTemplates::new(name.to_string(), outcome);
+        for id in 0..j.job.events.len() as u32 {
+            let message = &j.job.entry(&self.catalogue, id).id;
+            if message != built_in::UNKNOWN && message != built_in::UNKNOWN_WARN {
+                continue;
+            }
+            let line = verdict::evidence_of(&self.catalogue, &j.job, id);
+            let shape = templates::shape(templates::body(&line.text));
+            if templates::is_code(&line.text) || self.knowledge.covers(&[PARTS.to_string()], &shape) {
+                continue;
+            }
+            let example = Example {
+                job: name.to_string(),
+                source: line.source,
+                line: line.line,
+                rank: line.rank,
+                message: line.message,
+                text: line.text,
+            };
+            out.add(shape, line.count, example);
+        }
+        Ok(out.done())
     }
 
     fn event_line(&self, job: &Job, id: u32) -> EventLine {
@@ -247,7 +317,13 @@ impl Engine {
                 conditions: w
                     .conditions
                     .into_iter()
-                    .map(|(what, met, e)| (what, met, self.lines(&j.job, &e)))
+                    .map(|c| Condition {
+                        asks: c.asks,
+                        what: c.what,
+                        met: c.met,
+                        lines: self.lines(&j.job, &c.events),
+                        found: c.events.len(),
+                    })
                     .collect(),
             })
             .collect();
@@ -262,16 +338,8 @@ impl Engine {
         }))
     }
 
-    fn lines(&self, job: &Job, events: &[u32]) -> Vec<String> {
-        events
-            .iter()
-            .take(3)
-            .map(|&e| {
-                let v = verdict::evidence_of(&self.catalogue, job, e);
-                let text: String = v.text.chars().take(160).collect();
-                format!("{}:{}: {text}", v.source, v.line)
-            })
-            .collect()
+    fn lines(&self, job: &Job, events: &[u32]) -> Vec<Evidence> {
+        events.iter().take(3).map(|&e| verdict::evidence_of(&self.catalogue, job, e)).collect()
     }
 
     /// Takes one line apart.
@@ -343,6 +411,20 @@ impl Engine {
         }
         None
     }
+}
+
+/// Whether there is anything to look at.
+fn something_was_read(sources: &[SourceRead], problems: &[(String, String)], given: &[Given]) -> Result<()> {
+    if sources.is_empty() {
+        let what: Vec<String> = problems.iter().map(|(p, w)| format!("{p}: {w}")).collect();
+        return Err(Error::NoInput(if what.is_empty() { empty(given) } else { what.join("; ") }));
+    }
+    if sources.iter().all(|s| s.bytes == 0 && !s.problems.is_empty()) {
+        let what: Vec<String> =
+            sources.iter().map(|s| format!("{}: {}", s.name, s.problems.join(", "))).collect();
+        return Err(Error::NoInput(what.join("; ")));
+    }
+    Ok(())
 }
 
 /// Nothing was found and nothing was wrong: folders without a file.

@@ -3,16 +3,17 @@
 //! them, and what comes back is merged in the order of each source. A block is
 //! read the same way whatever its size and whoever reads it, so the result
 //! does not depend on threads, block size or order of arguments. Each block
-//! travels with one of a fixed number of permits, which is free again when
-//! what the block gave is merged: that caps what is in flight, however many
-//! cores read.
+//! travels with one of a few permits, which is free again when what the
+//! block gave is merged: that caps what is in flight, however many cores
+//! read. There are fewer while blocks give much, as at the start of a flood.
 
 use super::Options;
+use super::memory::{self, Tallies};
 use crate::catalogue::{self, Catalogue, Reading, Settled, Yield};
 use crate::dump;
 use crate::input::{self, Cutter, Discovered, Given, Item, Shape};
 use crate::job::{Budget, Document, SourceRead, SourceState};
-use crate::text::{self, Piece, Scanner, ShapeFacts};
+use crate::text::{self, Piece, Scanner, Scratch, ShapeFacts};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
@@ -26,10 +27,14 @@ const AFTER: usize = 64 << 10;
 /// The first and last so many bytes of a source are read line by line.
 const EDGE: usize = 256 << 10;
 
-/// Threads that read blocks, at most: one thread that cuts blocks cannot feed more.
-const WORKERS: usize = 12;
+/// Threads that read blocks of one unit, at most: one thread that cuts blocks cannot feed more.
+const WORKERS: usize = 6;
 /// Bytes of blocks in flight.
-const IN_FLIGHT: usize = 24 << 20;
+const IN_FLIGHT: usize = 16 << 20;
+/// So many blocks are in flight at first, and while they give much.
+const FEW: usize = 3;
+/// What a block may give, in bytes, before that is much.
+const MUCH: usize = 1 << 20;
 
 /// What one thread hands to another: which piece of which unit.
 type At = (usize, usize);
@@ -55,8 +60,8 @@ enum Done {
         name: String,
         settled: Arc<Settled>,
     },
-    /// What a block gave, and whether it had a permit.
-    Read(Yield, bool),
+    /// What a block gave, what it says about memory where that is asked for, and whether it had a permit.
+    Read(Yield, Option<Tallies>, bool),
     /// A document, and its lines where these are read too.
     Document(Box<(Document, Vec<String>, Option<Yield>)>),
     End {
@@ -93,26 +98,32 @@ impl Shape for Forms {
 pub(super) struct Read {
     /// Sources, sorted by name.
     pub(super) sources: Vec<SourceRead>,
+    /// What each of them says about memory, where that was asked for.
+    pub(super) tallies: Vec<Tallies>,
     /// Paths that could not be walked or opened.
     pub(super) problems: Vec<(String, String)>,
 }
 
-/// Reads everything.
-pub(super) fn read(catalogue: &Catalogue, scanner: &Scanner, given: &[Given], options: &Options) -> Read {
+/// Reads everything; with `tally` also what is said about memory.
+pub(super) fn read(
+    catalogue: &Catalogue,
+    scanner: &Scanner,
+    given: &[Given],
+    options: &Options,
+    tally: bool,
+) -> Read {
     let Discovered { units, problems } = input::discover(given);
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
         n => n,
     };
     let readers = threads.min(units.len()).clamp(1, 8);
-    let workers = threads.min(WORKERS);
+    let workers = threads.min(WORKERS.max(2 * readers));
     let in_flight = (workers + 4).min(IN_FLIGHT / options.block.max(4096)).max(2);
     let (tasks_in, tasks) = bounded::<Job>(in_flight);
     let (done_in, done) = bounded::<(At, Done)>(in_flight);
     let (permits_in, permits) = bounded::<()>(in_flight);
-    for _ in 0..in_flight {
-        let _ = permits_in.send(());
-    }
+    let permits_in = Permits::new(permits_in, in_flight);
     let ways = Ways { tasks: tasks_in, done: done_in.clone(), permits };
     let next = AtomicUsize::new(0);
     let mut merged = BTreeMap::new();
@@ -131,23 +142,32 @@ pub(super) fn read(catalogue: &Catalogue, scanner: &Scanner, given: &[Given], op
         }
         for _ in 0..workers {
             let (tasks, done_in) = (tasks.clone(), done_in.clone());
-            scope.spawn(move || work(catalogue, scanner, &tasks, &done_in));
+            scope.spawn(move || work(catalogue, scanner, tally, &tasks, &done_in));
         }
         drop((ways, tasks, done_in));
-        merged = merge(catalogue, units.len(), &done, &permits_in);
+        merged = merge(catalogue, units.len(), &done, permits_in);
     });
-    let mut sources: Vec<SourceRead> = merged.into_values().collect();
-    sources.sort_by(|a, b| a.name.cmp(&b.name));
-    Read { sources, problems: problems.into_iter().map(|p| (p.path, p.what)).collect() }
+    let mut all: Vec<(SourceRead, Tallies)> = merged.into_values().collect();
+    all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    let (sources, tallies) = all.into_iter().unzip();
+    Read { sources, tallies, problems: problems.into_iter().map(|p| (p.path, p.what)).collect() }
 }
 
-fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &Sender<(At, Done)>) {
+fn work(
+    catalogue: &Catalogue,
+    scanner: &Scanner,
+    tally: bool,
+    tasks: &Receiver<Job>,
+    done: &Sender<(At, Done)>,
+) {
     let mut reading = Reading::new(catalogue, scanner);
+    let mut scratch = Scratch::default();
     for (at, settled, task) in tasks {
         let out = match task {
             Task::Block { before, buffer, core, full, mid_line, facts } => {
                 let piece = Piece { before: &before, buffer: &buffer, core, full, mid_line };
-                Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), true)
+                let told = tally.then(|| memory::tally(scanner, &piece, &facts, &mut scratch));
+                Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), told, true)
             }
             Task::Whole { bytes, name } => {
                 let mut lines = || {
@@ -159,17 +179,21 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &
                         full: bytes.len() < 4 << 20,
                         mid_line: false,
                     };
-                    catalogue::read(&mut reading, &facts, &piece, &settled)
+                    let told = tally.then(|| memory::tally(scanner, &piece, &facts, &mut scratch));
+                    (catalogue::read(&mut reading, &facts, &piece, &settled), told)
                 };
                 match dump::read(&bytes, &name) {
                     Some((dump, damage)) => {
                         // RAS says nothing that the document does not.
                         let text = !matches!(dump, dump::Dump::Ras(_)) && dump::is_text_document(&bytes);
-                        let lines = text.then(&mut lines);
+                        let lines = text.then(|| lines().0);
                         let damage = damage.into_iter().map(|d| d.0).collect();
                         Done::Document(Box::new((Document::new(dump, &name), damage, lines)))
                     }
-                    None => Done::Read(lines(), false),
+                    None => {
+                        let (lines, told) = lines();
+                        Done::Read(lines, told, false)
+                    }
                 }
             }
         };
@@ -179,11 +203,45 @@ fn work(catalogue: &Catalogue, scanner: &Scanner, tasks: &Receiver<Job>, done: &
     }
 }
 
+/// The permits of blocks, as the merge gives them out.
+struct Permits {
+    out: Sender<()>,
+    given: usize,
+    most: usize,
+    /// Blocks that gave little since one more permit was given.
+    calm: usize,
+}
+
+impl Permits {
+    fn new(out: Sender<()>, most: usize) -> Self {
+        let given = most.min(FEW);
+        for _ in 0..given {
+            let _ = out.try_send(());
+        }
+        Self { out, given, most, calm: 0 }
+    }
+
+    /// A block is merged: its permit is free, another one too where blocks give little, none where they give much.
+    fn give_back(&mut self, much: bool) {
+        if much && self.given > FEW.min(self.most) {
+            self.given -= 1;
+            return;
+        }
+        let _ = self.out.try_send(());
+        self.calm = if much { 0 } else { self.calm + 1 };
+        if self.calm >= FEW && self.given < self.most {
+            (self.calm, self.given) = (0, self.given + 1);
+            let _ = self.out.try_send(());
+        }
+    }
+}
+
 /// A unit whose pieces are being merged.
 struct Open {
     next: usize,
     sources: usize,
     state: Option<SourceState>,
+    tallies: Tallies,
     budget: Budget,
 }
 
@@ -192,8 +250,8 @@ fn merge(
     catalogue: &Catalogue,
     units: usize,
     done: &Receiver<(At, Done)>,
-    permits: &Sender<()>,
-) -> BTreeMap<(usize, usize), SourceRead> {
+    mut permits: Permits,
+) -> BTreeMap<(usize, usize), (SourceRead, Tallies)> {
     let mut waiting: BTreeMap<At, Done> = BTreeMap::new();
     let mut open: BTreeMap<usize, Open> = BTreeMap::new();
     let mut finished = BTreeMap::new();
@@ -204,6 +262,7 @@ fn merge(
             next: 0,
             sources: 0,
             state: None,
+            tallies: Tallies::default(),
             budget: Budget::of(units),
         });
         while let Some(what) = waiting.remove(&(unit, o.next)) {
@@ -212,10 +271,12 @@ fn merge(
                 Done::Begin { name, settled } => {
                     o.state.get_or_insert_default().begin(name, settled);
                 }
-                Done::Read(y, permit) => {
+                Done::Read(y, told, permit) => {
+                    let much = y.size() > MUCH;
+                    memory::merge(&mut o.tallies, told.unwrap_or_default());
                     o.state.get_or_insert_default().take(catalogue, y, &mut o.budget);
                     if permit {
-                        let _ = permits.try_send(());
+                        permits.give_back(much);
                     }
                 }
                 Done::Document(d) => {
@@ -226,8 +287,9 @@ fn merge(
                     }
                 }
                 Done::End { bytes, problems } => {
+                    let tallies = std::mem::take(&mut o.tallies);
                     if let Some(state) = o.state.take() {
-                        finished.insert((unit, o.sources), state.end(bytes, problems));
+                        finished.insert((unit, o.sources), (state.end(bytes, problems), tallies));
                     }
                     o.sources += 1;
                 }
@@ -237,7 +299,7 @@ fn merge(
     // An interrupted reader may leave a source without its end.
     for (unit, o) in open {
         if let Some(state) = o.state {
-            finished.insert((unit, o.sources), state.end(0, Vec::new()));
+            finished.insert((unit, o.sources), (state.end(0, Vec::new()), o.tallies));
         }
     }
     finished

@@ -307,7 +307,8 @@ pub(crate) fn went_on(job: &Job, id: EventId, signs: &[&[EventId]]) -> bool {
             let p = &job.events[s as usize];
             let same = p.process == process || (rank.is_some() && p.rank == rank);
             let event = job.event(s);
-            let counted = job.sources[p.source as usize].bulk.contains_key(&(event.message, event.speaker));
+            let counted = job.sources[p.source as usize].bulk.get(&(event.message, event.speaker));
+            let counted = counted.is_some_and(|c| c.count > 1);
             let after = if counted { goes_on(job, s, &[id]) } else { bulk_last(job, s) > job.event(id).line };
             same && same_source(job, id, s) && after
         })

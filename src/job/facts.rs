@@ -3,6 +3,7 @@
 use super::{EventId, Job, ProcessId, slot_of};
 use crate::catalogue::Catalogue;
 use crate::knowledge::{Kind, Knowledge};
+use std::collections::BTreeMap;
 
 /// A variable that somebody has set.
 #[derive(Debug, Clone)]
@@ -130,6 +131,20 @@ impl Job {
             .filter_map(|p| p.host.as_deref())
             .find(|h| super::identity::same_host(h, name));
         known.map(str::to_string)
+    }
+
+    /// The variables of a prefix as a process has them: its own, else those on which all agree.
+    #[must_use]
+    pub fn env_of(&self, process: Option<ProcessId>, prefix: &str) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        for (name, list) in self.settings.iter().filter(|(name, _)| name.starts_with(prefix)) {
+            let own = list.iter().find(|s| s.process.is_some() && s.process == process);
+            let shared = list.first().filter(|f| list.iter().all(|s| s.value == f.value));
+            if let Some(setting) = own.or(shared) {
+                env.insert(name.clone(), setting.value.clone());
+            }
+        }
+        env
     }
 
     /// The NCCL release of a process, else the only one of the job.

@@ -6,13 +6,13 @@
 use super::waits::Trace;
 use crate::base::Stamp;
 use crate::catalogue::{
-    Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield, boxed, speaker_key,
-    time_of,
+    ALIKE, BulkCount, Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield,
+    boxed, speaker_key, time_of,
 };
 use crate::dump::{Dump, rank_from_name};
-use crate::knowledge::Door;
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Speakers of one source that are kept apart.
@@ -58,7 +58,7 @@ pub struct Counted {
     pub count: u64,
     /// The last one.
     pub last: Said,
-    /// The one before it, where lines came one by one.
+    /// The one before it; of lines behind an NCCL header the last one of an earlier block.
     pub before: Option<Said>,
 }
 
@@ -83,6 +83,17 @@ impl Document {
             }
             (Dump::FlightRecorder(_), None) => Self::Nobodys,
             (other, _) => Self::Other(other),
+        }
+    }
+}
+
+impl Counted {
+    fn add(&mut self, more: BulkCount) {
+        self.count += more.count;
+        // Of a message whose communicators are kept apart the parts come in any order.
+        if more.last.line >= self.last.line {
+            let last = std::mem::replace(&mut self.last, more.last);
+            self.before = more.before.or(Some(last));
         }
     }
 }
@@ -120,6 +131,8 @@ pub struct SourceState {
     last: Vec<Last>,
     by_who: FxHashMap<Who, u32>,
     kept: FxHashMap<(MessageId, u32, u32), (u32, usize)>,
+    /// How many of a message and speaker are told apart.
+    apart: FxHashMap<(MessageId, u32), usize>,
     ahead: FxHashSet<(u64, u32, MessageId)>,
     base: u64,
     open_line: bool,
@@ -183,11 +196,14 @@ impl SourceState {
                 }
             }
             if self.out.bulk.len() < SPEAKERS * 2 || self.out.bulk.contains_key(&(b.message, speaker)) {
-                let first = || Counted { count: 0, last: b.last.clone(), before: None };
-                let entry = self.out.bulk.entry((b.message, speaker)).or_insert_with(first);
-                entry.count += b.count;
-                if b.last.line >= entry.last.line {
-                    entry.before = Some(std::mem::replace(&mut entry.last, b.last));
+                if let Some(before) = &mut b.before {
+                    before.line = absolute(before.line);
+                }
+                match self.out.bulk.entry((b.message, speaker)) {
+                    Entry::Vacant(slot) => {
+                        slot.insert(Counted { count: b.count, last: b.last, before: b.before });
+                    }
+                    Entry::Occupied(slot) => slot.into_mut().add(b),
                 }
             }
         }
@@ -224,14 +240,28 @@ impl SourceState {
         at
     }
 
+    /// The key under which a line is kept: where enough are told apart already, a new one is like all others.
+    fn known_key(
+        &self,
+        catalogue: &Catalogue,
+        (message, speaker, apart): (MessageId, u32, u32),
+    ) -> (MessageId, u32, u32) {
+        let key = (message, speaker, apart);
+        let many = self.apart.get(&(message, speaker)).copied().unwrap_or(0);
+        if apart == ALIKE || many < catalogue.kept_by(message).most() || self.kept.contains_key(&key) {
+            return key;
+        }
+        (message, speaker, ALIKE)
+    }
+
     fn keep(&mut self, catalogue: &Catalogue, event: Event, budget: &mut Budget) {
         let entry = &catalogue.messages[usize::from(event.message)];
-        let rank = rank_of(catalogue, &event).unwrap_or(u32::MAX);
-        let key = (event.message, event.speaker, rank);
+        let apart = catalogue.apart(event.message, &event.fields, &event.text);
+        let key = self.known_key(catalogue, (event.message, event.speaker, apart));
+        let apart = key.2;
         match self.kept.get(&key) {
-            // NCCL's own bulk lines are counted by the reader; others come here one by one.
-            Some(_) if entry.bulk && entry.door == Door::Nccl => return,
-            Some(_) if entry.bulk => return self.one_more(&event),
+            // The reader has counted them.
+            Some(_) if entry.bulk => return,
             Some((n, last)) if *n >= EACH => {
                 // The last one stands for all that came after the first few.
                 let last = &mut self.out.events[*last];
@@ -251,25 +281,18 @@ impl SourceState {
         }
         let at = self.out.events.len();
         let slot = self.kept.entry(key).or_insert((0, at));
+        if slot.0 == 0 && apart != ALIKE {
+            *self.apart.entry((event.message, event.speaker)).or_default() += 1;
+        }
         *slot = (slot.0 + 1, at);
         // The last place may stand for many speakers, who are not told apart.
         if (entry.bulk || slot.0 >= EACH)
             && (event.speaker as usize) < SPEAKERS - 1
             && let Some(speaker) = self.out.speakers.get(event.speaker as usize)
         {
-            self.settled.enough(event.message, speaker_key(&speaker.who), rank);
+            self.settled.enough(event.message, speaker_key(&speaker.who), apart);
         }
         self.out.events.push(event);
-    }
-
-    /// A further line of a bulk message that is no NCCL line.
-    fn one_more(&mut self, event: &Event) {
-        let text = event.text.chars().take(400).collect::<String>().into();
-        let said = Said { line: event.last_line, text, whole: false, time: event.time };
-        let first = || Counted { count: 1, last: said.clone(), before: None };
-        let slot = self.out.bulk.entry((event.message, event.speaker)).or_insert_with(first);
-        slot.count += event.count;
-        slot.before = Some(std::mem::replace(&mut slot.last, said));
     }
 
     /// Lines that a reader counted, since enough like them is kept or none is taken.
@@ -277,7 +300,8 @@ impl SourceState {
         if catalogue.messages[usize::from(more.message)].bulk {
             return;
         }
-        match self.kept.get(&(more.message, more.speaker, more.rank)) {
+        let key = self.known_key(catalogue, (more.message, more.speaker, more.rank));
+        match self.kept.get(&key) {
             Some((n, last)) if *n >= EACH => {
                 let last = &mut self.out.events[*last];
                 last.count += more.count;
@@ -306,18 +330,6 @@ impl SourceState {
         }
         self.out
     }
-}
-
-/// A field of type rank, so that ranks which share one speaker are capped apart.
-fn rank_of(catalogue: &Catalogue, event: &Event) -> Option<u32> {
-    let entry = &catalogue.messages[usize::from(event.message)];
-    event
-        .fields
-        .iter()
-        .find(|f| entry.types.get(&f.0) == Some(&crate::knowledge::FieldType::Rank))?
-        .1
-        .parse()
-        .ok()
 }
 
 /// First and last time that the source's speakers gave.

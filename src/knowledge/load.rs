@@ -4,7 +4,7 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Code, Message, Rule, Tables, Variable};
+use super::{Bug, Change, Code, Constant, Message, Rule, Tables, Variable};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -84,6 +84,10 @@ struct CodeFile {
     variable: Vec<Variable>,
     #[serde(default)]
     bug: Vec<Bug>,
+    #[serde(default)]
+    constant: Vec<Constant>,
+    #[serde(default)]
+    change: Vec<Change>,
 }
 
 /// A file of `rules/`, by what its path says that it is.
@@ -335,6 +339,11 @@ impl Knowledge {
             t.variables.push(v);
         }
         t.bugs.extend(file.bug);
+        t.constants.extend(file.constant);
+        for change in file.change {
+            t.changes.retain(|o| o.id != change.id);
+            t.changes.push(change);
+        }
     }
 
     /// Resolves sets (`@name`) and trailing `*` against an id.

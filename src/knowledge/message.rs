@@ -152,6 +152,9 @@ pub struct Message {
     /// Slot of the kind → field, or `=word` for a fixed word.
     #[serde(default)]
     pub slots: BTreeMap<String, String>,
+    /// What two jobs are compared in: a field, or `=word` for that the line is there, and what that is called.
+    #[serde(default)]
+    pub compare: BTreeMap<String, String>,
     /// Printed thousands of times.
     #[serde(default)]
     pub bulk: bool,

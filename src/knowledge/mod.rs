@@ -10,4 +10,4 @@ mod tables;
 pub use load::{Fault, Knowledge};
 pub use message::{Door, FieldType, Form, Kind, Level, Message, Role};
 pub use rule::{Cond, Expect, Explains, Fix, Match, Place, Rule, RuleTest, Strength, When};
-pub use tables::{Bug, Code, Tables, Variable};
+pub use tables::{Bug, Change, Code, Constant, Tables, Variable};

@@ -213,6 +213,9 @@ pub struct Fix {
     /// Variables to set.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// So many communicators less on each rank, for what `{freed}` stands for.
+    #[serde(default)]
+    pub fewer: u64,
     /// Only for these NCCL releases.
     pub nccl: Option<String>,
     /// Only for these PyTorch releases.
@@ -223,6 +226,14 @@ pub struct Fix {
     /// How to see that it helped.
     #[serde(default)]
     pub verify: String,
+}
+
+impl Fix {
+    /// What to do, without the places for what only a job tells.
+    #[must_use]
+    pub fn general_text(&self) -> String {
+        self.text.replace("{freed!}", "").replace("{freed}", "")
+    }
 }
 
 /// A test in a rule file.

@@ -1,6 +1,7 @@
 //! The tables: codes that programs print, environment variables, known bugs.
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// A number or name that programs print, with its meaning.
 #[derive(Debug, Clone, Deserialize)]
@@ -86,6 +87,62 @@ pub struct Bug {
     pub messages: Vec<String>,
 }
 
+/// A size, count or behaviour that NCCL's source fixes, for a range of releases.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constant {
+    /// Name, by which the model asks for it.
+    pub name: String,
+    /// Bytes, a count, or 1 for something that is so.
+    pub value: u64,
+    /// NCCL releases that have it, as a range; all where empty.
+    #[serde(default)]
+    pub nccl: String,
+    /// Architecture of the host that has it; all where empty.
+    #[serde(default)]
+    pub arch: String,
+    /// Variable that sets it instead.
+    #[serde(default)]
+    pub variable: String,
+    /// What the value is multiplied with.
+    #[serde(default = "one")]
+    pub times: u64,
+    /// What it is.
+    pub means: String,
+    /// Place in NCCL's source.
+    pub source: String,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Something that can be changed about NCCL's memory.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Short name.
+    pub id: String,
+    /// Variables to set.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// So many communicators less on each rank.
+    #[serde(default)]
+    pub fewer: u64,
+    /// Whether it is told too where it frees nothing, since many believe that it does.
+    #[serde(default)]
+    pub told: bool,
+    /// NCCL releases that it works for, as a range; all where empty.
+    #[serde(default)]
+    pub nccl: String,
+    /// What it does.
+    pub text: String,
+    /// Its price.
+    pub cost: String,
+    /// How to see that it took effect.
+    pub check: String,
+}
+
 /// All tables.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
@@ -107,4 +164,8 @@ pub struct Tables {
     pub variables: Vec<Variable>,
     /// Known bugs.
     pub bugs: Vec<Bug>,
+    /// What the model of NCCL's memory is made of; of several that fit the last one holds.
+    pub constants: Vec<Constant>,
+    /// What can be changed about NCCL's memory, in the order to try.
+    pub changes: Vec<Change>,
 }

@@ -10,7 +10,7 @@ mod page;
 mod parts;
 mod words;
 
-pub(crate) use page::{BAD, BOLD, CODE, DIM, GOOD, PLAIN, Page};
+pub(crate) use page::{BAD, BOLD, CODE, DIM, GOOD, PLAIN, Page, WARN};
 pub(crate) use words::{shorten_ranges, visible};
 
 use super::{Report, Verdict};
@@ -47,7 +47,7 @@ pub fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<(
 fn fit(report: &Report, width: usize) -> Page {
     let mut page = draw(report, width, Limits::step(0));
     for step in 1..Limits::STEPS {
-        if page.lines().len() <= SCREEN {
+        if page.lines().len() <= page::lines_for(SCREEN, width) {
             break;
         }
         page = draw(report, width, Limits::step(step));

@@ -1,6 +1,7 @@
 //! `rules check` for rules: what every rule file must hold.
 
 use super::detectors;
+use crate::base::FILL;
 use crate::catalogue::Catalogue;
 use crate::knowledge::{Cond, Fault, Knowledge, Match, Rule};
 
@@ -47,6 +48,12 @@ fn one(rule: &Rule, knowledge: &Knowledge, catalogue: &Catalogue, say: &mut dyn 
     }
     if rule.fixes.is_empty() {
         say("has no fix".into());
+    }
+    let fixes = rule.fixes.iter().flat_map(|f| [("text", &f.text), ("cost", &f.cost), ("verify", &f.verify)]);
+    for (what, text) in [("title", &rule.title), ("explain", &rule.explain)].into_iter().chain(fixes) {
+        if text.trim_start().starts_with(FILL) {
+            say(format!("{what} is still to be filled in"));
+        }
     }
     let suggested = knowledge.messages.iter().any(|(m, _)| m.cause.as_deref() == Some(&rule.id));
     if rule.whens.is_empty() && !suggested {

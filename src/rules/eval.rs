@@ -4,6 +4,7 @@
 use super::Blamed;
 use super::cond::{Context, Met, in_order};
 use super::detectors::Detected;
+use super::words::condition;
 use crate::base::RankSet;
 use crate::catalogue::Via;
 use crate::job::{Ended, EventId, field_of_type, slot_of};
@@ -35,8 +36,35 @@ pub struct Way {
     pub strength: Strength,
     /// Whether all of it holds.
     pub holds: bool,
-    /// Each condition: what it asks for, whether it holds, what was found.
-    pub conditions: Vec<(String, bool, Vec<EventId>)>,
+    /// What it asks for, and what was found.
+    pub conditions: Vec<Asked>,
+}
+
+/// One condition of a way, tried.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// How it takes part.
+    pub asks: Asks,
+    /// What is looked for, as a part of a sentence.
+    pub what: String,
+    /// Whether that is there.
+    pub met: bool,
+    /// The lines that show it.
+    pub events: Vec<EventId>,
+}
+
+/// How a condition takes part in a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Asks {
+    /// One message that names the cause is all there is to it.
+    Alone,
+    /// All of these must be there.
+    All,
+    /// One of these must be there.
+    Any,
+    /// None of these may be there.
+    None,
 }
 
 /// Words into odds: the one place where that is done, fitted on labelled cases.
@@ -407,57 +435,23 @@ pub fn ways(cx: &Context<'_>, rule: &Rule) -> Vec<Way> {
     out.push(Way {
         strength: Strength::Strong,
         holds: s.is_some(),
-        conditions: vec![(
-            "a message that suggests this cause by itself".into(),
-            s.is_some(),
-            s.map(|s| s.events).unwrap_or_default(),
-        )],
+        conditions: vec![Asked {
+            asks: Asks::Alone,
+            what: "a message that names this cause by itself".into(),
+            met: s.is_some(),
+            events: s.map(|s| s.events).unwrap_or_default(),
+        }],
     });
     for when in &rule.whens {
         let mut conditions = Vec::new();
-        for (word, list) in [("needs", &when.need), ("any of", &when.any), ("must not", &when.not)] {
+        for (asks, list) in [(Asks::All, &when.need), (Asks::Any, &when.any), (Asks::None, &when.not)] {
             for cond in list {
                 let met = cx.met(cond, None);
-                conditions.push((format!("{word}: {}", describe(cond)), met.holds, met.events));
+                let what = condition(cond, cx.catalogue);
+                conditions.push(Asked { asks, what, met: met.holds, events: met.events });
             }
         }
         out.push(Way { strength: when.strength, holds: try_way(cx, when).is_some(), conditions });
     }
     out
-}
-
-/// A condition in words.
-fn describe(cond: &crate::knowledge::Cond) -> String {
-    let mut parts = Vec::new();
-    let m = cond.message();
-    if !m.is_empty() {
-        parts.push(format!("message {}", m.join(" or ")));
-    }
-    if let Some(role) = cond.role {
-        parts.push(format!("any message of role {role:?}").to_lowercase());
-    }
-    if let Some(kind) = cond.kind {
-        parts.push(format!("any message of kind {kind:?}").to_lowercase());
-    }
-    if !cond.fields.is_empty() {
-        let f: Vec<String> = cond.fields.iter().map(|(k, v)| format!("{k} = {v}")).collect();
-        parts.push(format!("where {}", f.join(", ")));
-    }
-    for (word, text) in [
-        ("ended by", &cond.ended),
-        ("variable", &cond.env),
-        ("NCCL", &cond.nccl),
-        ("torch", &cond.torch),
-        ("detector", &cond.detector),
-        ("on the same", &cond.on),
-    ] {
-        if let Some(text) = text {
-            parts.push(format!("{word} {text}"));
-        }
-    }
-    let state = cond.state();
-    if !state.is_empty() {
-        parts.push(format!("the job's end is {}", state.join(" or ")));
-    }
-    parts.join(", ")
 }

@@ -7,10 +7,12 @@ mod check;
 mod cond;
 mod detectors;
 mod eval;
+mod words;
 
 pub use check::check;
 pub use cond::Context;
-pub use eval::{Finding, Way, evaluate, ways};
+pub use eval::{Asked, Asks, Finding, Way, evaluate, ways};
+pub use words::condition;
 
 use crate::base::RankSet;
 use std::collections::BTreeSet;

@@ -509,6 +509,11 @@ fn plainly_marked(text: &[u8]) -> Option<(Option<u32>, u32)> {
         }
     };
     let rest = &text[len..];
+    if len == 0 && rest.first() == Some(&b' ') {
+        // A column of labels is indented, and then there is a figure.
+        let indent = rest.iter().take(6).take_while(|b| **b == b' ').count();
+        return (!rest.get(indent).is_some_and(u8::is_ascii_digit)).then_some((None, 0));
+    }
     let word = rest.iter().take(32).take_while(|b| b.is_ascii_alphabetic()).count();
     let next = |n: usize| rest.get(word + n).copied().unwrap_or(0);
     let plain = match next(0) {
@@ -581,5 +586,87 @@ pub fn who(text: &[u8], prefix: &Prefix, process: &[u8]) -> Who {
         host: cut(prefix.host),
         name: cut(prefix.name),
         process: (!process.is_empty()).then(|| String::from_utf8_lossy(process).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of all fixtures.
+    fn lines() -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        for entry in walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures")) {
+            let path = entry.unwrap().into_path();
+            if path.is_file() {
+                all.extend(std::fs::read(path).unwrap().split(|b| *b == b'\n').map(<[u8]>::to_vec));
+            }
+        }
+        assert!(all.len() > 1000);
+        all
+    }
+
+    #[test]
+    fn what_the_first_word_tells_is_what_all_readers_say() {
+        let mut told = 0;
+        let more = [
+            "  ",
+            "   12: x",
+            " [2026] x",
+            "[rank3]: Mar 3",
+            "host: host:12",
+            "a: b",
+            "INFO:x",
+            "x",
+            "[rank1]: ",
+        ];
+        for line in lines().into_iter().chain(more.map(|m| m.as_bytes().to_vec())) {
+            for line in [line.clone(), [b"[rank31]: ", line.as_slice()].concat()] {
+                let Some((rank, len)) = plainly_marked(&line) else { continue };
+                told += 1;
+                let prefix = split_prefix(&line);
+                let plain = Prefix { rank, len, time: prefix.time, ..Prefix::default() };
+                assert_eq!(prefix, plain, "{}", String::from_utf8_lossy(&line));
+                assert!(nccl_quick(&line[len as usize..]).is_none(), "{}", String::from_utf8_lossy(&line));
+            }
+        }
+        assert!(told > 100);
+    }
+
+    #[test]
+    fn a_header_that_was_seen_tells_the_same_before_any_text() {
+        for line in lines() {
+            let prefix = split_prefix(&line);
+            let rest = &line[prefix.len as usize..];
+            let Some(q) = nccl_quick(rest).filter(|q| q.level == Level::Info && !q.warn) else { continue };
+            let head = &line[..(prefix.len + q.body) as usize];
+            for text in ["", "AllReduce: opCount 1f", "[3] x: 12", ": error: ", "12: [rank3]: Traceback"] {
+                let other = [head, text.as_bytes()].concat();
+                let again = split_prefix(&other);
+                assert_eq!(
+                    (again.rank, again.label, again.host, again.len),
+                    (prefix.rank, prefix.label, prefix.host, prefix.len)
+                );
+                if head.ends_with(b" ") {
+                    let r = nccl_quick(&other[again.len as usize..]).unwrap();
+                    assert_eq!((r.proc, r.dev, r.body, r.level), (q.proc, q.dev, q.body, q.level));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_mid_starts_finds_looks_torn() {
+        let mut starts = Vec::new();
+        let lines = lines();
+        let header = b"node3:41:57 [2] NCCL INFO Connected ";
+        for line in lines.iter().take(20_000) {
+            let glued = [header.as_slice(), line].concat();
+            crate::text::mid_starts(&glued, &mut starts);
+            let body = &glued[26..];
+            if !starts.is_empty() && memchr::memmem::find(body, b": error: ").is_none() {
+                assert!(may_be_torn(body), "{}", String::from_utf8_lossy(&glued));
+            }
+        }
     }
 }

@@ -1,18 +1,20 @@
 //! Advice checked against the job: only variables that its release reads, not
-//! what is set already, and nothing that the findings themselves forbid.
+//! what is set already, and nothing that the findings themselves forbid. What
+//! advice about memory frees is counted by the model (`{freed}`).
 
+use super::model::Model;
 use crate::base::ReleaseRange;
 use crate::job::Job;
 use crate::knowledge::Knowledge;
 use crate::report::Fix;
 
 /// The fixes of a rule that are true for this job.
-pub(super) fn fixes(knowledge: &Knowledge, job: &Job, rule: usize) -> Vec<Fix> {
+pub(super) fn fixes(knowledge: &Knowledge, job: &Job, model: &Model<'_>, rule: usize) -> Vec<Fix> {
     let rule = &knowledge.rules[rule].0;
-    rule.fixes.iter().filter_map(|f| one(knowledge, job, f)).collect()
+    rule.fixes.iter().filter_map(|f| one(knowledge, job, model, f)).collect()
 }
 
-fn one(knowledge: &Knowledge, job: &Job, fix: &crate::knowledge::Fix) -> Option<Fix> {
+fn one(knowledge: &Knowledge, job: &Job, model: &Model<'_>, fix: &crate::knowledge::Fix) -> Option<Fix> {
     for (what, range) in [("nccl", &fix.nccl), ("torch", &fix.torch)] {
         if let (Some(range), Some(release)) =
             (range.as_deref().and_then(ReleaseRange::parse), job.release(what, None))
@@ -22,7 +24,7 @@ fn one(knowledge: &Knowledge, job: &Job, fix: &crate::knowledge::Fix) -> Option<
         }
     }
     let mut env = std::collections::BTreeMap::new();
-    let mut text = fix.text.trim().to_string();
+    let mut text = model.fill(fix)?;
     for (name, value) in &fix.env {
         let already = job.settings.get(name).is_some_and(|l| l.iter().all(|s| s.value == *value));
         if already {

@@ -2,7 +2,8 @@
 //! is shown. Evidence is chosen by rank and by its place within the rank, not
 //! by the order of files, so that a log split by rank gives the same report.
 
-use super::{Ordered, advice, mask};
+use super::model::Model;
+use super::{Ordered, advice, mask, timeline};
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, Via, built_in, last_state};
 use crate::job::{Ended, EventId, Job, Process, State, slot_of};
@@ -21,6 +22,7 @@ struct Builder<'b> {
     knowledge: &'b Knowledge,
     catalogue: &'b Catalogue,
     job: &'b Job,
+    model: Model<'b>,
 }
 
 /// Builds the report.
@@ -32,7 +34,7 @@ pub fn build(
     ordered: &[Ordered],
     problems: &[(String, String)],
 ) -> Report {
-    let b = Builder { knowledge, catalogue, job };
+    let b = Builder { knowledge, catalogue, job, model: Model::new(knowledge, job) };
     let mut diagnoses = Vec::new();
     let mut notices = Vec::new();
     for (i, o) in ordered.iter().enumerate() {
@@ -198,7 +200,7 @@ impl Builder<'_> {
             culprits,
             evidence: events.iter().map(|&e| self.evidence(e)).collect(),
             explains: self.consequences(all, index),
-            fixes: advice::fixes(self.knowledge, self.job, o.finding.rule)
+            fixes: advice::fixes(self.knowledge, self.job, &self.model, o.finding.rule)
                 .into_iter()
                 .map(|mut f| {
                     f.text = self.fill(&f.text, &o.finding, &culprits_for_text, events.first().copied());
@@ -647,11 +649,7 @@ impl Builder<'_> {
                 chosen.push(id);
             }
         }
-        let all_timed = chosen.iter().all(|&e| self.job.event(e).time.is_some());
-        chosen.sort_by_key(|&e| {
-            let t = if all_timed { self.job.event(e).time.map_or(0, |t| t.utc()) } else { 0 };
-            (t, e)
-        });
+        timeline::in_time(self.job, &mut chosen);
         chosen.into_iter().take(40).map(|e| self.evidence(e)).collect()
     }
 

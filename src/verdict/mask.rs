@@ -5,7 +5,7 @@ use regex::Regex;
 use std::sync::OnceLock;
 
 /// The text with what looks like a secret replaced by `***`.
-pub(super) fn mask(text: &str) -> String {
+pub(crate) fn mask(text: &str) -> String {
     static PATTERNS: OnceLock<Vec<(Regex, &'static str)>> = OnceLock::new();
     let patterns = PATTERNS.get_or_init(|| {
         [

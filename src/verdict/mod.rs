@@ -6,9 +6,12 @@
 mod advice;
 mod build;
 mod mask;
+mod model;
 mod order;
+mod timeline;
 mod waits;
 
 pub use build::{build, evidence_of};
+pub(crate) use mask::mask;
 pub use order::{Ordered, order};
 pub use waits::waits;

@@ -156,7 +156,7 @@ impl Reader<'_, '_> {
         if patterns.is_empty() {
             return;
         }
-        self.looked_around = true;
+        self.own_words = false;
         let voice = self.voice(part);
         let from = part.line.saturating_sub(8);
         let to = (part.line + 9).min(self.view.count());

@@ -8,7 +8,7 @@ use super::MessageId;
 use crate::text::Who;
 use rustc_hash::FxHashMap;
 
-/// Message, speaker, and the rank that a field names (`u32::MAX` where none).
+/// Message, speaker, and what keeps lines apart (the rank that a field names; `u32::MAX` where nothing does).
 type Key = (MessageId, u32, u32);
 
 #[derive(Clone, Copy)]
@@ -34,11 +34,6 @@ pub(super) struct Folds<'s> {
 impl<'s> Folds<'s> {
     pub(super) fn new(settled: &'s Settled) -> Self {
         Self { settled, by_key: FxHashMap::default() }
-    }
-
-    /// Whether the merge takes no more events of that weight.
-    pub(super) fn refused(&self, weighty: bool) -> bool {
-        self.settled.is_over(weighty)
     }
 
     /// Whether the merge has enough of it.
@@ -67,14 +62,9 @@ impl<'s> Folds<'s> {
 
     /// Counts a line that needs no event.
     pub(super) fn count(&mut self, key: Key, line: u32) {
-        self.add(key, 1, line);
-    }
-
-    /// Counts several.
-    pub(super) fn add(&mut self, key: Key, count: u64, last: u32) {
         let fold = self.by_key.entry(key).or_insert(Fold { kept: EACH, count: 0, last: 0 });
-        fold.count += count;
-        fold.last = fold.last.max(last);
+        fold.count += 1;
+        fold.last = line;
     }
 
     /// What was counted, in order.

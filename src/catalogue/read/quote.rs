@@ -51,12 +51,14 @@ pub(super) fn quote(view: &View<'_>, line: &Line, start: usize, end: usize) -> (
     (boxed(&view.bytes[from..to]), true)
 }
 
-/// A hash of a text in which figures count for nothing, except those behind `rank` or `task`.
-pub(super) fn squashed(text: &[u8]) -> u64 {
+/// A hash of a text in which figures count for nothing, except those behind `rank` or `task`, and
+/// whether there were such.
+pub(super) fn squashed(text: &[u8]) -> (u64, bool) {
     const K: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut h = K;
     let mut add = |byte: u8| h = (h.rotate_left(5) ^ u64::from(byte)).wrapping_mul(K);
     let mut keep = false;
+    let mut kept = false;
     let mut in_number = false;
     for (i, &b) in text.iter().take(512).enumerate() {
         if b.is_ascii_digit() {
@@ -64,6 +66,7 @@ pub(super) fn squashed(text: &[u8]) -> u64 {
                 in_number = true;
                 add(b'0');
             }
+            kept |= keep;
             if keep {
                 add(b);
             }
@@ -76,7 +79,7 @@ pub(super) fn squashed(text: &[u8]) -> u64 {
             keep = word.ends_with(b"ank") || word.ends_with(b"ask");
         }
     }
-    h ^ (h >> 31)
+    (h ^ (h >> 31), kept)
 }
 
 pub(super) fn cut(text: &str, most: usize) -> String {

@@ -2,7 +2,9 @@
 //! or by a bare number, which may mean several things.
 
 use super::answer::Answer;
+use crate::base::{bytes_text, parse_bytes};
 use crate::knowledge::{Code, Knowledge, Message, Rule, Tables, Variable};
+use crate::memory::{Env, meanings};
 use crate::report::Fix;
 
 /// Everything that the words may mean; empty when nothing does.
@@ -20,6 +22,9 @@ pub(super) fn find(knowledge: &Knowledge, asked: &str) -> Vec<Answer> {
     }
     if let Some(pair) = accounted(tables, asked) {
         return vec![pair];
+    }
+    if let Some(found) = size(tables, asked) {
+        return vec![found];
     }
     let (words, number) = split(asked);
     match number {
@@ -40,6 +45,22 @@ fn accounted(tables: &Tables, asked: &str) -> Option<Answer> {
         n => tables.signals.iter().find(|c| c.code == n).map(|c| coded("signal", c)),
     }
 }
+
+/// A size in bytes that NCCL asks for, bare, with a unit or with the word: `10485760`, `10 MiB`, `size 10485760`.
+fn size(tables: &Tables, asked: &str) -> Option<Answer> {
+    let text = asked.trim_start_matches("size").trim_start_matches([':', '=', ' ']);
+    let bytes = parse_bytes(text).filter(|b| *b >= SMALLEST)?;
+    let all = meanings(&tables.constants, bytes, None, &Env::new(), false);
+    let first = all.first()?;
+    let mut answer = Answer::new("size", &format!("{bytes} bytes ({})", bytes_text(bytes)), &first.what);
+    for meaning in &all {
+        answer = answer.fact("May be", &format!("{} ({})", meaning.what, meaning.place));
+    }
+    Some(answer.fact("See also", "ncclcheck memory LOG says which of them fits a job's release and channels"))
+}
+
+/// Smaller numbers are codes.
+const SMALLEST: u64 = 64 << 10;
 
 /// `exit code: -9` → (`exit`, -9); the number is the last word.
 fn split(asked: &str) -> (String, Option<i64>) {
@@ -234,7 +255,7 @@ fn fix(from: &crate::knowledge::Fix) -> Fix {
             "diagnostic" => "diagnostic",
             _ => "fix",
         },
-        text: one_line(&from.text) + &only,
+        text: one_line(&from.general_text()) + &only,
         env: (!from.env.is_empty()).then(|| from.env.clone()),
         cost: one_line(&from.cost),
         verify: one_line(&from.verify),
@@ -296,6 +317,11 @@ mod tests {
         let kinds: Vec<&str> = find(&known, "2").iter().map(|a| a.kind).collect();
         assert_eq!(kinds, ["exit code", "NCCL result", "RDMA completion status", "CUDA error", "errno"]);
         assert!(find(&known, "123456").is_empty());
+        for size in ["10485760", "10 MiB", "size 10485760", "10485760 bytes", "9637892"] {
+            let found = find(&known, size);
+            assert_eq!((found.len(), found[0].kind), (1, "size"), "{size}");
+        }
+        assert!(find(&known, "9637892")[0].title.contains("SHM"));
         assert!(find(&known, "some pasted line of words 12").is_empty());
     }
 }

@@ -1,11 +1,15 @@
 //! A rule in words: its head, the ways in which it shows, what to do.
 
-use crate::knowledge::{Cond, Knowledge, Message, Place, Role, Rule, Strength, When};
+use crate::catalogue::Catalogue;
+use crate::engine::Engine;
+use crate::knowledge::{Knowledge, Message, Place, Role, Rule, Strength, When};
 use crate::report::text::{BOLD, CODE, DIM, PLAIN, Page, visible};
+use crate::rules::condition;
 
 const ALL: usize = usize::MAX;
 
-pub(super) fn rule(rule: &Rule, file: &str, knowledge: &Knowledge, page: &mut Page) {
+pub(super) fn rule(rule: &Rule, file: &str, engine: &Engine, page: &mut Page) {
+    let knowledge = &engine.knowledge;
     page.flow("", "", &[(BOLD, visible(&rule.id)), (PLAIN, visible(&rule.title))], ALL);
     page.blank();
     page.label("File", &[(PLAIN, visible(file))], ALL);
@@ -18,7 +22,7 @@ pub(super) fn rule(rule: &Rule, file: &str, knowledge: &Knowledge, page: &mut Pa
     }
     suggested(rule, knowledge, page);
     for (i, when) in rule.whens.iter().enumerate() {
-        way(i + 1, when, page);
+        way(i + 1, when, &engine.catalogue, page);
     }
     let after: Vec<String> =
         rule.explains.iter().map(|e| format!("{} ({})", e.what.join(", "), e.scope)).collect();
@@ -33,7 +37,7 @@ pub(super) fn rule(rule: &Rule, file: &str, knowledge: &Knowledge, page: &mut Pa
         let env: Vec<String> = fix.env.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let spans = [
             (DIM, format!("({})", visible(&fix.intent))),
-            (PLAIN, visible(&flat(&fix.text))),
+            (PLAIN, visible(&flat(&fix.general_text()))),
             (CODE, visible(&env.join(" "))),
         ];
         page.flow("  - ", "    ", &spans, ALL);
@@ -62,11 +66,16 @@ fn suggested(rule: &Rule, knowledge: &Knowledge, page: &mut Page) {
     }
 }
 
-fn way(n: usize, when: &When, page: &mut Page) {
+fn way(n: usize, when: &When, catalogue: &Catalogue, page: &mut Page) {
     page.heading(&format!("Way {n} ({}), culprit: {}", strength(when.strength), visible(&when.culprit)));
     for (word, list) in [("all of", &when.need), ("one of", &when.any), ("none of", &when.not)] {
         for cond in list {
-            page.flow("  - ", "    ", &[(DIM, format!("{word}:")), (PLAIN, visible(&words(cond)))], ALL);
+            page.flow(
+                "  - ",
+                "    ",
+                &[(DIM, format!("{word}:")), (PLAIN, visible(&condition(cond, catalogue)))],
+                ALL,
+            );
         }
     }
     if !when.say.is_empty() {
@@ -89,37 +98,4 @@ fn place(place: Place) -> &'static str {
         Place::Victim => "victim: only ever a consequence",
         Place::Fallback => "fallback: where nothing else explains it",
     }
-}
-
-/// A condition in words, with the keys of the rule files.
-fn words(cond: &Cond) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut add = |key: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|v| !v.is_empty()) {
-            parts.push(format!("{key} {value}"));
-        }
-    };
-    add("message", Some(cond.message().join(" or ")));
-    add("role", cond.role.map(|r| format!("{r:?}").to_lowercase()));
-    add("kind", cond.kind.map(|k| format!("{k:?}").to_lowercase()));
-    let fields: Vec<String> = cond.fields.iter().map(|(k, v)| format!("{k} = {v}")).collect();
-    add("where", Some(fields.join(", ")));
-    add("detector", cond.detector.clone());
-    add("what", cond.what.clone());
-    add("process ended by", cond.ended.clone());
-    add("signal", cond.signal.map(|n| n.to_string()));
-    add("exit code", cond.exit.map(|n| n.to_string()));
-    add("variable", cond.env.clone());
-    add("value", Some(cond.value().join(" or ")));
-    add("set", cond.set.map(|b| b.to_string()));
-    add("differs between ranks", cond.differs.map(|b| b.to_string()));
-    add("NCCL", cond.nccl.clone());
-    add("torch", cond.torch.clone());
-    add("job's end", Some(cond.state().join(" or ")));
-    add("on the same", cond.on.clone().filter(|on| on != "job"));
-    add("at least", cond.count.map(|n| format!("{n} times")));
-    add("by at least", cond.ranks.map(|n| format!("{n} ranks")));
-    add("after", Some(cond.after().join(" or ")));
-    add("before", Some(cond.before().join(" or ")));
-    parts.join(", ")
 }

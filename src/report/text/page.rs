@@ -16,6 +16,16 @@ pub(crate) const GOOD: Ink = AnsiColor::Green.on_default().bold();
 /// Width of the column of labels.
 const LABELS: usize = 12;
 
+/// Narrower than this no page is laid out.
+const NARROWEST: usize = 20;
+/// Pages narrower than this get more lines for the same text.
+const NARROW: usize = 60;
+
+/// So many lines, or as many more as a narrow page needs for what they hold on one of 100 columns.
+pub(crate) fn lines_for(lines: usize, width: usize) -> usize {
+    if width >= NARROW { lines } else { lines.saturating_mul(100).div_ceil(width.max(NARROWEST)) }
+}
+
 /// A text in one style.
 pub(crate) type Span = (Ink, String);
 
@@ -28,7 +38,7 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(width: usize) -> Self {
-        Self { width: width.max(24), lines: Vec::new() }
+        Self { width: width.max(NARROWEST), lines: Vec::new() }
     }
 
     pub(crate) fn lines(&self) -> &[String] {
@@ -50,7 +60,7 @@ impl Page {
 
     /// `Where       rank 5`: a label and what belongs to it.
     pub(crate) fn label(&mut self, name: &str, spans: &[Span], most: usize) {
-        if self.width < 60 {
+        if self.width < NARROW {
             self.flow("  ", "    ", &[&[(DIM, format!("{name}:"))], spans].concat(), most);
             return;
         }
@@ -58,17 +68,28 @@ impl Page {
         self.flow(&first, &" ".repeat(LABELS + 2), spans, most);
     }
 
+    /// What opens a line, but no more blanks than a third of the line.
+    fn opening(&self, text: &str) -> String {
+        let mut text = text.to_string();
+        while plain_width(&text) > self.width / 3 && text.starts_with(' ') {
+            text.remove(0);
+        }
+        text
+    }
+
     /// Words in lines of the page's width, at most `most` lines; `first`
     /// opens the first line and `hang` every other.
     pub(crate) fn flow(&mut self, first: &str, hang: &str, spans: &[Span], most: usize) {
-        let mut line = Line::new(first);
+        let most = lines_for(most, self.width);
+        let (first, hang) = (self.opening(first), self.opening(hang));
+        let mut line = Line::new(&first);
         let mut lines = Vec::new();
         for (ink, text) in spans {
             for word in text.split(' ').filter(|w| !w.is_empty()) {
-                for (i, piece) in pieces(word, self.width - hang_width(hang, self.width)).iter().enumerate() {
+                for (i, piece) in pieces(word, self.width - plain_width(&hang)).iter().enumerate() {
                     let gap = usize::from(line.words > 0 && i == 0);
                     if line.words > 0 && line.width + gap + piece.width() > self.width {
-                        lines.push(std::mem::replace(&mut line, Line::new(hang)));
+                        lines.push(std::mem::replace(&mut line, Line::new(&hang)));
                     }
                     line.push(*ink, piece, i == 0);
                 }
@@ -86,12 +107,20 @@ impl Page {
 
     /// One line of a log: as it is, cut with `…` where it is too long.
     pub(crate) fn quote(&mut self, head: &[Span], text: &str, whole: bool) {
+        self.quote_in(2, head, text, whole);
+    }
+
+    /// The same with so many blanks before it, two more before what has a line of its own.
+    pub(crate) fn quote_in(&mut self, blanks: usize, head: &[Span], text: &str, whole: bool) {
+        let blanks = blanks.min(self.width / 4);
+        let open = " ".repeat(blanks);
         let head: Vec<&Span> = head.iter().filter(|(_, t)| !t.is_empty()).collect();
-        let head_width: usize = 2 + head.iter().map(|(_, t)| t.width() + 2).sum::<usize>();
+        let head_width: usize = blanks + head.iter().map(|(_, t)| t.width() + 2).sum::<usize>();
         let fits = head_width + text.width() <= self.width;
-        let mut line = String::from("  ");
+        let room = self.width - blanks - 2;
+        let mut line = open.clone();
         for (ink, part) in &head {
-            line.push_str(&format!("{ink}{}{ink:#}  ", cut(part, self.width - 4)));
+            line.push_str(&format!("{ink}{}{ink:#}  ", cut(part, room)));
         }
         if fits {
             line.push_str(text);
@@ -102,17 +131,11 @@ impl Page {
             self.lines.push(line.trim_end().to_string());
         } else {
             let head: Vec<Span> = head.into_iter().cloned().collect();
-            self.flow("  ", "    ", &head, usize::MAX);
+            self.flow(&open, &format!("{open}  "), &head, usize::MAX);
         }
-        let room = self.width - 4;
         let text = if whole { text.to_string() } else { cut(&from_the_message(text, room), room) };
-        self.lines.push(format!("    {text}"));
+        self.lines.push(format!("{open}  {text}"));
     }
-}
-
-/// What a hanging indent takes, at most half of the line.
-fn hang_width(hang: &str, width: usize) -> usize {
-    hang.width().min(width / 2)
 }
 
 /// A long NCCL line without its header, where the header would take the place of the message.
@@ -147,21 +170,21 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     out
 }
 
-/// A word that is longer than a line, in pieces that are not.
+/// A word that is longer than a line, in pieces that are not: broken where it has a joint, if that leaves no line
+/// half empty.
 fn pieces(word: &str, width: usize) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut used = 0;
+    let width = width.max(2);
+    let mut out = Vec::new();
+    let mut piece = String::new();
     for c in word.chars() {
-        let w = c.width().unwrap_or(0);
-        if used + w > width.max(2) {
-            out.push(String::new());
-            used = 0;
+        if piece.width() + c.width().unwrap_or(0) > width {
+            let joint = piece.rfind(|c: char| "/_-.,:=;|".contains(c)).map_or(0, |at| at + 1);
+            let rest = if joint * 2 > piece.len() { piece.split_off(joint) } else { String::new() };
+            out.push(std::mem::replace(&mut piece, rest));
         }
-        used += w;
-        if let Some(last) = out.last_mut() {
-            last.push(c);
-        }
+        piece.push(c);
     }
+    out.push(piece);
     out
 }
 
@@ -209,6 +232,10 @@ impl Line {
         if self.width + 2 <= width {
             self.push(PLAIN, "…", true);
             return;
+        }
+        // What is too short to hold the mark goes as a whole.
+        while self.runs.len() > 1 && self.runs.last().is_some_and(|(_, t)| t.width() < 3) {
+            self.runs.pop();
         }
         if let Some((_, text)) = self.runs.last_mut() {
             let keep = text.width().saturating_sub(2);

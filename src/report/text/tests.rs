@@ -273,12 +273,50 @@ fn more_than_fits_stays_a_screen() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for report in [fault(), huge()] {
-        for width in [24, 40, 57, 80, 200] {
+        for width in (20..64).chain([80, 200]) {
             for line in text(&report, width).lines() {
                 assert!(line.width() <= width, "{width}: {line}");
             }
         }
     }
+}
+
+/// A text without blanks and line ends.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+#[test]
+fn a_narrow_page_loses_nothing() {
+    let report = fault();
+    let d = &report.diagnoses[0];
+    for width in [20, 23, 31, 45, 59] {
+        let plain = flat(&anstream::adapter::strip_str(&styled(&report, width, true)).to_string());
+        for fix in &d.fixes {
+            assert!(
+                plain.contains(&flat(&fix.text)) && plain.contains(&flat(&fix.verify)),
+                "{width}: {}",
+                fix.text
+            );
+        }
+        for text in [&report.summary, &d.why, &d.cause, &d.evidence[0].text, &d.evidence[0].source] {
+            assert!(plain.contains(&flat(text)), "{width}: {text}");
+        }
+        // The short form has the cause, the place and the first thing to do.
+        let short = flat(&text(&report, width));
+        for text in [&d.cause, &d.culprits.hosts[0], &d.fixes[0].text] {
+            assert!(short.contains(&flat(text)), "{width}: {text}\n{short}");
+        }
+    }
+}
+
+#[test]
+fn a_long_word_breaks_where_it_has_a_joint() {
+    let mut page = super::Page::new(24);
+    page.flow("", "", &[(super::PLAIN, "/scratch/team/run-4711/worker.log".into())], usize::MAX);
+    let lines: Vec<String> =
+        page.lines().iter().map(|l| anstream::adapter::strip_str(l).to_string()).collect();
+    assert_eq!(lines, ["/scratch/team/run-4711/", "worker.log"]);
 }
 
 #[test]

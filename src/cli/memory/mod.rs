@@ -1,0 +1,142 @@
+//! `ncclcheck memory`: the account of a job's log, or the model's answer
+//! without one. `draw` puts both into text.
+
+mod draw;
+
+use super::args::{Format, Global, InUse, LocalWay, Memory, NetWay};
+use super::out::{FINE, Fail, columns, print};
+use super::sources;
+use crate::knowledge::Tables;
+use crate::memory::{
+    Effect, Env, Local, Part, Plan, Shape, Total, Uses, compute, effects, power_of_two_up, total,
+};
+use crate::report::text::Page;
+use serde::Serialize;
+
+/// What the model says without a log.
+#[derive(Debug, Serialize)]
+struct Computed {
+    schema: &'static str,
+    nccl: String,
+    cumem: bool,
+    lazy: bool,
+    communicators: u64,
+    shape: Shape,
+    set: Env,
+    /// Of one communicator, on one rank.
+    parts: Vec<Part>,
+    /// Of all communicators, on one rank.
+    total: Total,
+    changes: Vec<Effect>,
+    notes: Vec<&'static str>,
+}
+
+pub(super) fn run(global: &Global, args: &Memory) -> Result<u8, Fail> {
+    let engine = sources::engine(global)?;
+    let mut page = Page::new(columns());
+    let json = match args.nranks {
+        Some(nranks) => {
+            let answer = computed(&engine.knowledge.tables, args, nranks)?;
+            draw::computed(&answer, &mut page);
+            serde_json::to_value(&answer)
+        }
+        None => {
+            let (given, options) = sources::given(&args.sources)?;
+            let account = engine.memory(&given, &options).map_err(|err| err.to_string())?;
+            draw::account(&account, &mut page);
+            serde_json::to_value(&account)
+        }
+    };
+    let json = json.map_err(|err| err.to_string())?;
+    print(global.color, FINE, |out| match args.format {
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, &json)?;
+            out.write_all(b"\n")
+        }
+        Format::Text => page.lines().iter().try_for_each(|line| writeln!(out, "{line}")),
+    })
+}
+
+fn computed(tables: &Tables, args: &Memory, nranks: u64) -> Result<Computed, Fail> {
+    let plan = plan(args, nranks);
+    let sizes = plan.sizes(&tables.constants);
+    let release = args.nccl.map_or("the newest".to_string(), |r| r.to_string());
+    let most = [plan.shape.channels, plan.shape.nvls, plan.shape.collnet, plan.shape.p2p_channels];
+    if let Some(n) = most.into_iter().find(|n| *n > sizes.max_channels) {
+        return Err(format!("{n} channels: NCCL {release} has {} at most", sizes.max_channels));
+    }
+    if args.nccl.is_some_and(|r| r < crate::base::Release(2, 3, 0)) {
+        return Err(format!("NCCL {release}: the model begins with 2.3"));
+    }
+    let parts = compute(&tables.constants, &plan);
+    let mut notes = Vec::new();
+    if plan.shape.nvls > 0 && sizes.nvls_buffer == 0 {
+        notes.push("NVLS came with 2.17: none is counted.");
+    } else if plan.shape.nvls > 0 && !sizes.cumem && !sizes.nvls_without_cumem {
+        notes.push("Without cuMem there is no NVLS: none is counted.");
+    } else if plan.shape.nvls > 0 && sizes.nvls_rounded {
+        notes.push(
+            "This release rounds NVLS memory up to the granularity of multicast, which only a log tells (mcgran); \
+             on some systems that is hundreds of MiB more.",
+        );
+    }
+    if args.uses.contains(&InUse::Pat) && (!sizes.pat || plan.shape.on_node() != 1) {
+        notes.push("PAT needs 2.23 or later and one rank a node: none is counted.");
+    }
+    notes.push("Not in these figures: the CUDA context with NCCL's kernels, and the framework's own memory.");
+    Ok(Computed {
+        schema: "ncclcheck.memory-model/1",
+        nccl: release,
+        cumem: sizes.cumem,
+        lazy: sizes.lazy,
+        communicators: plan.communicators,
+        shape: plan.shape,
+        set: plan.env.clone(),
+        total: total(&parts, plan.communicators),
+        changes: effects(&tables.constants, &tables.changes, &plan),
+        parts,
+        notes,
+    })
+}
+
+/// The plan that the arguments describe.
+fn plan(args: &Memory, nranks: u64) -> Plan {
+    let channels = args.channels.unwrap_or(1);
+    let per_node = args.per_node.unwrap_or(nranks).min(nranks);
+    let p2p_channels = args.p2p_channels.unwrap_or_else(|| power_of_two_up(channels));
+    let per_peer =
+        args.per_peer.unwrap_or(if per_node == nranks { p2p_channels } else { 2.min(p2p_channels) });
+    let has = |what| args.uses.contains(&what);
+    Plan {
+        shape: Shape {
+            nranks,
+            per_node,
+            channels,
+            collnet: args.collnet.unwrap_or(0),
+            nvls: args.nvls.unwrap_or(0),
+            p2p_channels,
+            per_peer,
+            heads: per_node,
+        },
+        communicators: args.communicators,
+        local: match args.local {
+            LocalWay::P2p => Local::P2p,
+            LocalWay::P2pRead => Local::P2pRead,
+            LocalWay::Shm => Local::Shm,
+        },
+        gdr: args.net == NetWay::Gdr,
+        nvlink: !args.pcie,
+        uses: Uses {
+            ring: has(InUse::Ring),
+            tree: has(InUse::Tree),
+            nvls: has(InUse::Nvls),
+            pat: has(InUse::Pat),
+            collnet: has(InUse::Collnet),
+            all_to_all: has(InUse::AllToAll),
+        },
+        chunk: None,
+        release: args.nccl,
+        arch: args.arch.clone(),
+        env: args.set.iter().cloned().collect(),
+    }
+}
