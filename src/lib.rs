@@ -13,6 +13,8 @@ pub mod knowledge;
 pub mod memory;
 pub mod report;
 pub mod rules;
+pub mod scan;
+pub mod settings;
 pub mod templates;
 pub mod text;
 pub mod verdict;

@@ -111,6 +111,20 @@ fn a_variable_that_one_rank_lacks_is_told_with_the_rank() {
 }
 
 #[test]
+fn a_listing_on_one_side_is_no_difference() {
+    let listed = |value: &str| {
+        let mut files = with(job(GOOD), &[("NCCL_BUFFSIZE", "4194304")]);
+        files.push(("env.txt".into(), format!("NCCL_BUFFSIZE={value}\n").into_bytes()));
+        files
+    };
+    let plain = with(job(GOOD), &[("NCCL_BUFFSIZE", "4194304")]);
+    let c = diff(&listed("4M"), &plain);
+    assert!(c.differences.is_empty(), "{:#?}", c.differences);
+    let c = diff(&listed("4M"), &with(job(GOOD), &[("NCCL_BUFFSIZE", "8388608")]));
+    assert_eq!(first(&c), (Section::Setting, "NCCL_BUFFSIZE", vec!["4194304"], vec!["8388608"]));
+}
+
+#[test]
 fn a_release_and_what_it_was_built_for() {
     let bad = each(job(GOOD), |l| l.replace("2.21.5+cuda12.4", "2.20.3+cuda12.2"));
     let c = diff(&job(GOOD), &bad);

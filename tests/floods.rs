@@ -130,3 +130,40 @@ fn lines_that_come_in_masses_with_others_inside() {
         };
     }));
 }
+
+/// Lines that nobody knows, of few kinds first and then of ever new ones, among variables that are set again and again.
+#[test]
+fn unknown_lines_of_many_kinds() {
+    let log = log(|out, n| {
+        let word: String = (0..6).map(|i| char::from(b'a' + (n >> (2 * i) & 3) as u8)).collect();
+        let _ = match n % 4 {
+            0 => write!(out, "[rank{}]: lease {n} lost, fencing failed", n % 3),
+            1 => write!(out, "[rank{}]: part {word} of the archive failed to load", n % 3),
+            2 => write!(
+                out,
+                "node1:42:77 [0] NCCL INFO NCCL_OPTION_{} set by environment to {n}.",
+                word.to_uppercase()
+            ),
+            _ => write!(out, "[rank{}]: step {n} loss 2.1", n % 3),
+        };
+    });
+    let (engine, _) = Engine::lenient(&[]);
+    let of = |block, threads| {
+        let given = [Given::Bytes { name: "job.log".into(), data: log.as_bytes().to_vec() }];
+        let options = Options { threads, block, ..Options::default() };
+        let unknown = engine.unknown("job", &given, &options).expect("shapes");
+        let report = engine.diagnose(&given, &options).expect("a report");
+        (serde_json::to_string_pretty(&unknown).expect("JSON"), report.job.environment.len(), unknown)
+    };
+    let (expected, variables, unknown) = of(1 << 20, 1);
+    // So many variables of a process are told apart; of the others the first few lines are kept.
+    assert!((256..=262).contains(&variables), "{variables}");
+    assert!(unknown.shapes.contains_key("lease <n> lost, fencing failed"));
+    // Every line is counted, whatever it is counted with.
+    assert_eq!(unknown.lines, log.lines().filter(|l| l.contains("failed")).count() as u64);
+    for (block, threads) in [(1 << 20, 4), (96 << 10, 2), (30_000, 3)] {
+        let (got, ..) = of(block, threads);
+        let line = expected.lines().zip(got.lines()).find(|(a, b)| a != b);
+        assert!(expected == got, "block {block}, {threads} threads: {line:?}");
+    }
+}

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use, besides itself. `docs/architecture.md` says why.
-const MAY: [(&str, &[&str]); 15] = [
+const MAY: [(&str, &[&str]); 17] = [
     ("base", &[]),
     ("knowledge", &["base"]),
     ("memory", &["base", "knowledge"]),
@@ -17,9 +17,10 @@ const MAY: [(&str, &[&str]); 15] = [
     ("catalogue", &["base", "knowledge", "text"]),
     ("dump", &["base", "catalogue", "input"]),
     ("job", &["base", "catalogue", "dump", "knowledge", "text"]),
-    ("rules", &["base", "catalogue", "job", "knowledge"]),
+    ("rules", &["base", "catalogue", "job", "knowledge", "settings"]),
+    ("settings", &["base", "knowledge"]),
     ("report", &["base"]),
-    ("verdict", &["base", "catalogue", "job", "knowledge", "memory", "report", "rules"]),
+    ("verdict", &["base", "catalogue", "job", "knowledge", "memory", "report", "rules", "settings"]),
     ("templates", &["base", "text"]),
     ("compare", &["base", "catalogue", "job", "knowledge", "report", "templates", "verdict"]),
     (
@@ -35,6 +36,27 @@ const MAY: [(&str, &[&str]); 15] = [
             "memory",
             "report",
             "rules",
+            "settings",
+            "templates",
+            "text",
+            "verdict",
+        ],
+    ),
+    (
+        "scan",
+        &[
+            "base",
+            "catalogue",
+            "compare",
+            "dump",
+            "engine",
+            "input",
+            "job",
+            "knowledge",
+            "memory",
+            "report",
+            "rules",
+            "settings",
             "templates",
             "text",
             "verdict",
@@ -54,6 +76,8 @@ const MAY: [(&str, &[&str]); 15] = [
             "memory",
             "report",
             "rules",
+            "scan",
+            "settings",
             "templates",
             "text",
             "verdict",
@@ -62,13 +86,14 @@ const MAY: [(&str, &[&str]); 15] = [
 ];
 
 /// What only the command line may touch.
-const ONLY_CLI: [&str; 9] = [
+const ONLY_CLI: [&str; 10] = [
     "clap::",
     "clap_complete::",
     "anstream::",
     "ctrlc::",
     "terminal_size::",
     "anyhow::",
+    "indicatif::",
     "stdout()",
     "stderr()",
     "process::exit",

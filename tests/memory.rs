@@ -77,7 +77,7 @@ fn it_does_not_matter_how_the_log_is_cut() {
     // One file a process: the same figures, whatever the order.
     let mut files: BTreeMap<&str, String> = BTreeMap::new();
     for line in text.lines().filter(|l| l.starts_with("mn03:")) {
-        let who = line.splitn(3, ':').nth(1).unwrap();
+        let who = line.split(':').nth(1).unwrap();
         let file = files.entry(who).or_default();
         file.push_str(line);
         file.push('\n');
@@ -169,7 +169,7 @@ fn the_account_has_a_form_for_programs() {
     let json: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["schema"], "ncclcheck.memory/1");
     assert_eq!(json["processes"].as_array().unwrap().len(), 4);
-    for key in ["refused", "allocators", "differs", "changes", "notes"] {
+    for key in ["refused", "allocators", "held", "elsewhere", "differs", "changes", "notes"] {
         assert!(json[key].is_array(), "{key}");
     }
     assert_eq!(json["processes"][0]["items"][0]["how"], "measured");
@@ -192,6 +192,36 @@ fn an_allocator_that_gives_up_is_read_with_all_numbers() {
     let a = account(&[bytes("a.log", &format!("{known}{line}\n"))], &common::options());
     let all = a.allocators[0].says.join("\n");
     assert!(all.contains("of this job (ranks 1-3)"), "{all}");
+}
+
+#[test]
+fn processes_of_a_listing_are_told_whose_they_are() {
+    let text = "mn04:8001:8119 [0] NCCL INFO ncclCommInitRank comm 0x51 rank 1 nranks 4 cudaDev 0 nvmlDev 0 busId 11000 commId 0x9 - Init COMPLETE\n\
+                |    0   N/A  N/A      8001      C   /opt/conda/bin/python                     60994MiB |\n\
+                |    0   N/A  N/A     40112      C   /usr/bin/serve                             4096MiB |\n\
+                |    1   N/A  N/A      8002      C   /opt/conda/bin/python                     60994MiB |\n";
+    let a = account(&[bytes("a.log", text)], &common::options());
+    assert_eq!(
+        a.held.iter().map(|h| (h.device, h.pid, h.rank)).collect::<Vec<_>>(),
+        [(0, 8001, Some(1)), (0, 40112, None), (1, 8002, None)]
+    );
+    assert!(
+        a.differs.iter().any(|d| d.contains("2 processes hold memory of GPU 0")
+            && d.contains("process 40112)")
+            && d.contains("process 8001, rank 1)")),
+        "{:?}",
+        a.differs
+    );
+}
+
+#[test]
+fn what_is_not_the_gpus_memory_is_told_apart() {
+    let text = "kc07:5103:5212 [2] include/alloc.h:38 NCCL WARN Failed to CUDA host alloc 4194304 bytes\n";
+    let a = account(&[bytes("a.log", text)], &common::options());
+    assert_eq!(a.elsewhere.iter().map(|e| e.cause.as_str()).collect::<Vec<_>>(), ["memory/host-alloc"]);
+    let text = "kc07:5103:5212 [2] include/alloc.h:38 NCCL WARN Failed to CUDA calloc 2097152 bytes\n";
+    let a = account(&[bytes("a.log", text)], &common::options());
+    assert!(a.elsewhere.is_empty() && a.refused.len() == 1);
 }
 
 #[test]

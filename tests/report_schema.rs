@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const REPORT: &str =
     "schema verdict summary diagnoses job attempts notices timeline inputs + not_seen folded";
 const DIAGNOSIS: &str = "cause title why confidence severity culprits evidence explains fixes \
-                         + mistaken_for alternatives references";
+                         + mistaken_for alternatives references known_bugs";
 const CULPRITS: &str = "ranks hosts devices";
 const EVIDENCE: &str = "source line time rank host text cut + time_text rank_by message count";
 const CONSEQUENCE: &str = "ranks count evidence";

@@ -379,6 +379,27 @@ impl Catalogue {
         self.find(Asked::Info, body, true)
     }
 
+    /// Messages that claim a text of NCCL equally well in a release: each has a form that the release prints, that fits
+    /// the text, and that no other form's priority beats. More than one means that the catalogue contradicts itself.
+    #[must_use]
+    pub fn rivals(&self, warn: bool, text: &[u8], release: crate::base::Release) -> Vec<&str> {
+        let asked = if warn { Asked::Warn } else { Asked::Info };
+        let fits = |&i: &usize| {
+            let form = &self.forms[i];
+            !form.also && form.nccl.is_none_or(|r| r.contains(release)) && self.fits(i, text).is_some()
+        };
+        let forms: Vec<usize> = self.candidates(asked, text, true).into_iter().filter(fits).collect();
+        let best = forms.iter().map(|&i| self.forms[i].priority).max();
+        let mut ids: Vec<&str> = forms
+            .iter()
+            .filter(|&&i| Some(self.forms[i].priority) == best)
+            .map(|&i| self.messages[usize::from(self.forms[i].message)].id.as_str())
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
     /// NCCL texts whose header was lost: only those with a long fixed part are believed.
     #[must_use]
     pub fn find_bare(&self, text: &[u8]) -> Vec<Found> {

@@ -87,6 +87,8 @@ struct Reader<'r, 'b> {
     /// Whether all of them are by the speaker of the line, and no line beside it was asked.
     own_words: bool,
     speaker: u32,
+    /// The bulk message as which the scan has counted the line at hand.
+    counted: Option<MessageId>,
     /// Where messages were found.
     seen: FxHashSet<(u32, MessageId)>,
     folds: Folds<'r>,
@@ -159,6 +161,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             told: Vec::new(),
             own_words: true,
             speaker: 0,
+            counted: None,
             seen: FxHashSet::default(),
             folds: Folds::new(settled),
             bulk: Bulk::default(),
@@ -171,6 +174,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         if self.followed.contains(&hit.line) {
             return;
         }
+        self.counted = hit.opening.filter(|o| o.bulk).map(|o| o.message);
         let line = self.view.line(hit.line as usize);
         if hit.counted || !self.full && self.is_settled(hit) {
             let parts = if hit.torn { self.parts(hit, line) } else { Vec::new() };
@@ -264,6 +268,9 @@ impl<'r, 'b> Reader<'r, 'b> {
                 By::Name => field(self.ids.name).map(|name| apart::number(name.iter().copied())),
                 By::Words(id) => Some(apart::words(id.and_then(field).unwrap_or(text))),
             };
+            if self.catalogue.messages[usize::from(t.message)].bulk && self.counted != Some(t.message) {
+                self.bulk.add((t.message, hit.speaker), (hit.line, hit.text, line.end));
+            }
             let key = (t.message, hit.speaker, apart.unwrap_or(ALIKE));
             if self.fold(key, hit.line) {
                 continue;
@@ -567,8 +574,8 @@ impl<'r, 'b> Reader<'r, 'b> {
         {
             return;
         }
-        // Behind a header the scan has counted it.
-        if entry.bulk && part.nccl.is_none() && self.view.own.contains(&part.line) {
+        let scanned = part.nccl.is_some() && self.counted == Some(found.message);
+        if entry.bulk && !scanned && self.view.own.contains(&part.line) {
             let place = (part.line as u32, part.start as u32, part.end as u32);
             self.bulk.add((found.message, part.speaker), place);
         }
@@ -639,12 +646,13 @@ impl<'r, 'b> Reader<'r, 'b> {
 /// Whether a line that no message knows looks like trouble. Generous: it decides no cause, only that a run
 /// whose last lines look so did not simply go on.
 fn looks_like_trouble(text: &str) -> bool {
-    const TROUBLE: [&str; 22] = [
+    const TROUBLE: [&str; 23] = [
         "rror",
         "ailed",
         "ailure",
         "FAIL",
-        "atal",
+        "fatal",
+        "Fatal",
         "bort",
         "ABORT",
         "refused",

@@ -2,6 +2,7 @@
 //! all come from here.
 
 use crate::base::Release;
+use crate::scan::{GroupBy, Shard};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -11,9 +12,11 @@ Examples:
   ncclcheck diagnose logs/                      one job, all files below logs/
   cat slurm-4711.out | ncclcheck diagnose       the same from a pipe
   ncclcheck explain NCCL_P2P_DISABLE            a variable, a code, a cause, a line
+  ncclcheck env job.sbatch                      a job's variables before it starts
   ncclcheck memory logs/                        what NCCL holds of GPU memory
   ncclcheck events run.log                      what is read from a log
   ncclcheck waits dumps/                        who waits for whom in a hang
+  ncclcheck scan /archive/2026                  many jobs: what fails most, and where
   ncclcheck diff good/ bad/                     what differs between two jobs
 
 Exit status: 0 nothing wrong was found, 1 something was, 2 wrong usage or no input.";
@@ -40,10 +43,26 @@ Examples:
   ncclcheck explain status 12                   a completion status of RDMA
   ncclcheck explain exit -9                     an exit code; also: signal 9, SIGKILL
   ncclcheck explain xid 79                      an Xid; also: cuda 719, errno 110
+  ncclcheck explain nccl 2.19.3                 known faults of a release
   ncclcheck explain 10485760                    a size that NCCL was refused
   ncclcheck explain 'node1:42:77 [0] NCCL WARN NET/IB : Got completion ...'
 
 Exit status: 0 it is known; 1 it is not.";
+
+const ENV_EXAMPLES: &str = "\
+Examples:
+  ncclcheck env                                 the environment of this shell
+  ncclcheck env --nccl 2.21.5 job.sbatch        a job script, for this release
+  ncclcheck env pod.yaml                        a Kubernetes manifest
+  ncclcheck env rank0.env rank1.env             the same, and where ranks differ
+  kubectl exec trainer-0 -- env | ncclcheck env -
+
+A FILE is a listing (env, printenv, declare -x, .env, nccl.conf), a shell script
+or batch script, a manifest or compose file (YAML), or JSON such as docker
+inspect prints. Nothing in it is run or expanded.
+
+Exit status: 0 nothing wrong was found (notes may be there); 1 something was; 2
+wrong usage, or a file could not be read.";
 
 const EVENTS_EXAMPLES: &str = "\
 Examples:
@@ -115,9 +134,54 @@ Examples:
   ncclcheck rules list
   ncclcheck rules show net/ib-retry-exceeded
   ncclcheck rules why net/ib-retry-exceeded logs/
+  ncclcheck rules measure fixtures/cases
   ncclcheck rules new --from-cluster 1 --out my-rules/ logs/
   ncclcheck --rules my-rules/ rules check
   ncclcheck --rules my-rules/ rules test";
+
+const SCAN_EXAMPLES: &str = "\
+Examples:
+  ncclcheck scan /archive/2026                         a summary, and an index for later questions
+  ncclcheck scan --dry-run /archive/2026               which files would be one job, and why
+  ncclcheck scan /archive/2026 -o jobs.parquet -o summary.md
+  ncclcheck scan --group-by 'runs/([^/]+)/' /archive   said outright
+  ncclcheck scan --since 2026-02-01 --cause net/ /archive
+  ncclcheck scan --shard 3/16 --no-index /archive > 3.ndjson    one of sixteen parts
+  ncclcheck merge *.ndjson -o all.parquet                       and all of them
+
+A second scan reads only what is new or has grown, and one that was ended goes
+on where it was: each job is kept in the index as soon as it has been read.
+
+Exit status: 0 done, whatever was found; 2 wrong usage, or nothing could be read.";
+
+const TRENDS_EXAMPLES: &str = "\
+Examples:
+  ncclcheck trends                              all that the index knows
+  ncclcheck trends --since 2026-02-01 --format markdown > trends.md
+  ncclcheck trends jobs.ndjson";
+
+const JOBS_EXAMPLES: &str = "\
+Examples:
+  ncclcheck jobs --cause net/ib-retry-exceeded
+  ncclcheck jobs --host node17 --failed
+  ncclcheck jobs --since 2026-02-01 --format csv > jobs.csv
+
+Exit status: 0 there are such jobs; 1 there are none.";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  ncclcheck show archive/2026/4711              a name that `ncclcheck jobs` lists
+  ncclcheck show 4711                           its end, or the job's number
+  ncclcheck show --json 4711 | jq .diagnoses
+
+Exit status: 0 it is known; 1 it is not.";
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  ncclcheck merge 1.ndjson 2.ndjson > all.ndjson
+  ncclcheck merge site-a.sqlite site-b.sqlite -o all.parquet -o all.md
+
+A record that several inputs have counts once.";
 
 /// Reads the logs of a failed, hung or slow distributed GPU job and says what
 /// happened first, where, why and what to change.
@@ -154,9 +218,27 @@ pub(super) enum Command {
     /// Reads one job and says what went wrong, where, and what to do
     #[command(after_help = DIAGNOSE_EXAMPLES)]
     Diagnose(Diagnose),
+    /// Reads an archive of many jobs: what fails most, on which hosts, and what is new
+    #[command(after_help = SCAN_EXAMPLES)]
+    Scan(ScanArgs),
+    /// Shows what earlier scans found by cause and week, host and device
+    #[command(after_help = TRENDS_EXAMPLES)]
+    Trends(Trends),
+    /// Lists the jobs of earlier scans
+    #[command(after_help = JOBS_EXAMPLES)]
+    Jobs(JobsArgs),
+    /// Shows the report on a job of an earlier scan
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show(Show),
+    /// Puts the records of several scans together
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge(Merge),
     /// Explains a cause, a variable, a code or a log line, without a log
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
+    /// Checks environment variables before a job starts: names, values, contradictions, differences
+    #[command(after_help = ENV_EXAMPLES)]
+    Env(Env),
     /// Prints what is read from the logs, one line an event
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
@@ -208,6 +290,9 @@ pub(super) struct Diagnose {
     /// Everything instead of a screenful
     #[arg(short, long)]
     pub(super) verbose: bool,
+    /// Index of earlier scans, or their records as NDJSON: a notice says which jobs failed alike
+    #[arg(long, value_name = "INDEX")]
+    pub(super) archive: Option<PathBuf>,
     /// Columns to use; the terminal's unless given, 100 where there is none
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
     pub(super) width: Option<u16>,
@@ -220,12 +305,176 @@ pub(super) enum Format {
     Json,
 }
 
+/// Which jobs count.
+#[derive(Debug, Args)]
+pub(super) struct Selection {
+    /// Jobs that ended on this day or later: a date, or a date and time
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub(super) since: Option<jiff::civil::DateTime>,
+    /// Jobs that ended before this day
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub(super) until: Option<jiff::civil::DateTime>,
+    /// Jobs with this cause: an id, a category (`net`), or the beginning of an id and `*`. May be repeated
+    #[arg(long, value_name = "CAUSE")]
+    pub(super) cause: Vec<String>,
+    /// Jobs in which this host took part. May be repeated
+    #[arg(long, value_name = "HOST")]
+    pub(super) host: Vec<String>,
+}
+
+/// A day, or a day and a time.
+fn date(text: &str) -> Result<jiff::civil::DateTime, String> {
+    if let Ok(day) = text.parse::<jiff::civil::Date>()
+        && !text.contains([':', 'T', 't'])
+    {
+        return Ok(day.at(0, 0, 0, 0));
+    }
+    if let Ok(at) = text.parse::<jiff::Timestamp>() {
+        return Ok(jiff::tz::Offset::UTC.to_datetime(at));
+    }
+    text.replacen(' ', "T", 1).parse().map_err(|_| "a date such as 2026-02-03, or 2026-02-03T10:15:00".into())
+}
+
+/// Arguments of `scan`.
+#[derive(Debug, Args)]
+pub(super) struct ScanArgs {
+    /// Folders, files and archives with the logs of any number of jobs
+    #[arg(value_name = "PATH", required = true)]
+    pub(super) paths: Vec<PathBuf>,
+    /// Which files are one job: `auto` by folders, names and first lines; `name` the same without opening files;
+    /// `folder`; `file`; or a regular expression on the path below PATH, whose groups name the job
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(super) group_by: GroupBy,
+    /// Only says which files are one job, and why
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Files to read: a glob on the path below PATH, `*.log` for names at any depth. May be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub(super) include: Vec<String>,
+    /// Files to leave out. May be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub(super) exclude: Vec<String>,
+    #[command(flatten)]
+    pub(super) selection: Selection,
+    /// Reads one part of the jobs, such as 3/16; all parts together are one whole scan
+    #[arg(long, value_name = "N/OF")]
+    pub(super) shard: Option<Shard>,
+    /// Where what was read is kept; $XDG_STATE_HOME/ncclcheck/index.sqlite unless given
+    #[arg(long, value_name = "FILE", conflicts_with = "no_index")]
+    pub(super) index: Option<PathBuf>,
+    /// Keeps nothing
+    #[arg(long)]
+    pub(super) no_index: bool,
+    /// Reads everything again
+    #[arg(long)]
+    pub(super) again: bool,
+    /// Threads to use; 0 takes all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
+    /// Form on standard output; `text` on a terminal or beside `-o`, else `ndjson`
+    #[arg(long, value_name = "FORM")]
+    pub(super) format: Option<TableForm>,
+    /// Writes a file, whose ending says what: .ndjson, .csv, .parquet or .md. May be repeated
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Vec<PathBuf>,
+}
+
+/// Forms of records and counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum TableForm {
+    Text,
+    Markdown,
+    Ndjson,
+    Csv,
+    Parquet,
+}
+
+/// Arguments of `trends`.
+#[derive(Debug, Args)]
+pub(super) struct Trends {
+    /// Records as NDJSON, or indexes; the index unless given
+    #[arg(value_name = "FILE")]
+    pub(super) inputs: Vec<PathBuf>,
+    /// The index to ask; $XDG_STATE_HOME/ncclcheck/index.sqlite unless given
+    #[arg(long, value_name = "FILE")]
+    pub(super) index: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) selection: Selection,
+    /// Form: text, markdown or ndjson
+    #[arg(long, value_name = "FORM")]
+    pub(super) format: Option<TableForm>,
+}
+
+/// Arguments of `jobs`.
+#[derive(Debug, Args)]
+pub(super) struct JobsArgs {
+    /// Records as NDJSON, or indexes; the index unless given
+    #[arg(value_name = "FILE")]
+    pub(super) inputs: Vec<PathBuf>,
+    /// The index to ask; $XDG_STATE_HOME/ncclcheck/index.sqlite unless given
+    #[arg(long, value_name = "FILE")]
+    pub(super) index: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) selection: Selection,
+    /// Failed jobs only
+    #[arg(long)]
+    pub(super) failed: bool,
+    /// Form
+    #[arg(long, value_name = "FORM")]
+    pub(super) format: Option<TableForm>,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// Name of the job, its end, or the job's number
+    #[arg(value_name = "JOB")]
+    pub(super) job: String,
+    /// The index to ask; $XDG_STATE_HOME/ncclcheck/index.sqlite unless given
+    #[arg(long, value_name = "FILE")]
+    pub(super) index: Option<PathBuf>,
+    /// The JSON report
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Arguments of `merge`.
+#[derive(Debug, Args)]
+pub(super) struct Merge {
+    /// Records as NDJSON, or indexes
+    #[arg(value_name = "FILE", required = true)]
+    pub(super) inputs: Vec<PathBuf>,
+    /// Form on standard output; ndjson where no `-o` is given
+    #[arg(long, value_name = "FORM")]
+    pub(super) format: Option<TableForm>,
+    /// Writes a file, whose ending says what: .ndjson, .csv, .parquet or .md. May be repeated
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Vec<PathBuf>,
+}
+
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
     /// Cause, variable, result, status, exit code, signal, Xid, CUDA error, errno, message id, or a log line
     #[arg(value_name = "WHAT", required = true, allow_negative_numbers = true)]
     pub(super) what: Vec<String>,
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: Format,
+}
+
+/// Arguments of `env`.
+#[derive(Debug, Args)]
+pub(super) struct Env {
+    /// Files to check, or `-` for standard input; the environment of this process unless given. Several are compared
+    #[arg(value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// NCCL release that the job will run; tells what is obsolete or not read yet
+    #[arg(long, value_name = "RELEASE")]
+    pub(super) nccl: Option<String>,
+    /// PyTorch release that the job will run
+    #[arg(long, value_name = "RELEASE")]
+    pub(super) torch: Option<String>,
     /// Form of the answer
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(super) format: Format,
@@ -443,14 +692,28 @@ pub(super) enum NetWay {
 #[derive(Debug, Subcommand)]
 pub(super) enum Rules {
     /// Checks all files, samples and references
-    Check,
+    Check {
+        /// Lists ways in which a cause shows that have no firing test or no near-miss in their rule's file
+        #[arg(long)]
+        tests: bool,
+    },
     /// Runs the tests in the rule files
     Test {
         /// Only those of this rule
         id: Option<String>,
     },
     /// Lists all rules
-    List,
+    List {
+        /// How much is known, in numbers, instead
+        #[arg(long)]
+        stats: bool,
+    },
+    /// Measures on labelled cases how often the first answer is right, and what its confidence is worth
+    Measure {
+        /// Folder of cases, each with `input/` and `truth.json`
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Shows one rule: what it says, what it looks for, what to do
     Show {
         /// Its id

@@ -9,11 +9,14 @@ use crate::report::{Report, Verdict, write_json};
 pub(super) fn run(global: &Global, args: &Diagnose) -> Result<u8, Fail> {
     let (given, options) = sources::given(&args.sources)?;
     let engine = sources::engine(global)?;
-    let report = engine.diagnose(&given, &options).map_err(|err| err.to_string())?;
+    let mut report = engine.diagnose(&given, &options).map_err(|err| err.to_string())?;
     if let Some(wanted) = options.attempt
         && wanted > report.attempts.len().max(1)
     {
         return Err(format!("--attempt {wanted}: this input holds {} run(s)", report.attempts.len().max(1)));
+    }
+    if let Some(index) = &args.archive {
+        super::scan::remember(&mut report, index)?;
     }
     print(global.color, status(&report), |out| match args.format {
         Format::Json => write_json(&report, out),

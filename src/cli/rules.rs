@@ -2,7 +2,9 @@
 //! a rule looks for is put into words in `describe`, `new` drafts one.
 
 mod describe;
+mod measure;
 mod new;
+mod stats;
 
 use super::args::{Global, Rules, Sources};
 use super::explain::nearest;
@@ -15,9 +17,15 @@ use std::io::{self, Write};
 
 pub(super) fn run(global: &Global, command: &Rules) -> Result<u8, Fail> {
     match command {
-        Rules::Check => check(global),
+        Rules::Check { tests: true } => missing_tests(global),
+        Rules::Check { tests: false } => check(global),
         Rules::Test { id } => test(global, id.as_deref()),
-        Rules::List => list(global),
+        Rules::List { stats: false } => list(global),
+        Rules::List { stats: true } => {
+            let engine = sources::engine(global)?;
+            print(global.color, FINE, |out| stats::write(&engine, out))
+        }
+        Rules::Measure { folder } => measure::run(global, folder),
         Rules::Show { id } => show(global, id),
         Rules::Why { id, sources } => why(global, id, sources),
         Rules::New(args) => new::run(global, args),
@@ -30,7 +38,8 @@ fn check(global: &Global) -> Result<u8, Fail> {
     let faults: Vec<String> = match sources::load(global) {
         Err(text) => text.lines().map(str::to_string).collect(),
         Ok(engine) => {
-            let faults = engine.check();
+            let mut faults: Vec<String> = engine.check().iter().map(ToString::to_string).collect();
+            faults.extend(crate::scan::check_layouts(&engine.knowledge));
             if faults.is_empty() {
                 let known = &engine.knowledge;
                 let (messages, rules) = (known.messages.len(), known.rules.len());
@@ -38,12 +47,35 @@ fn check(global: &Global) -> Result<u8, Fail> {
                     writeln!(out, "{GOOD}no faults{GOOD:#} in {messages} messages and {rules} rules")
                 });
             }
-            faults.iter().map(ToString::to_string).collect()
+            faults
         }
     };
     print(global.color, FOUND, |out| {
         faults.iter().try_for_each(|fault| writeln!(out, "{}", visible(fault)))?;
         writeln!(out, "{BAD}{} fault(s){BAD:#}", faults.len())
+    })
+}
+
+/// Ways in which a cause shows that no test of its file fires, or that no near-miss guards.
+fn missing_tests(global: &Global) -> Result<u8, Fail> {
+    let engine = sources::engine(global)?;
+    let all = engine.coverage();
+    let lacking: Vec<_> = all.iter().filter(|c| c.firing == 0 || c.near == 0).collect();
+    print(global.color, if lacking.is_empty() { FINE } else { FOUND }, |out| {
+        for c in &lacking {
+            let what = match (c.firing, c.near) {
+                (0, 0) => "no firing test and no near-miss",
+                (0, _) => "no firing test",
+                _ => "no near-miss",
+            };
+            writeln!(out, "{CODE}{}{CODE:#} way {}: {what}", c.rule, c.way)?;
+        }
+        writeln!(
+            out,
+            "{} ways in which causes show, {} without a firing test or a near-miss",
+            all.len(),
+            lacking.len()
+        )
     })
 }
 

@@ -133,6 +133,7 @@ impl Finder<'_> {
         for name in names {
             let good = self.good.values.get(name).unwrap_or(&none);
             let bad = self.bad.values.get(name).unwrap_or(&none);
+            let (good, bad) = &alike_told(name.0, good, bad);
             if good.keys().eq(bad.keys()) {
                 match self.lacking(name.0, good, bad) {
                     Some(ranks) => self.partly(name, good, bad, &ranks),
@@ -160,7 +161,7 @@ impl Finder<'_> {
         };
         // What a side cannot show at all is said once, in `visible`.
         let other = if good.is_empty() { self.good } else { self.bad };
-        let nccl = good.values().chain(bad.values()).any(|h| h.message.starts_with("nccl."));
+        let nccl = good.values().chain(bad.values()).any(by_nccl);
         if change == Change::NotShown && nccl && !other.shows.info {
             return;
         }
@@ -283,7 +284,7 @@ impl Finder<'_> {
         if section != Section::Setting {
             return None;
         }
-        let nccl = |values: &Values| values.values().all(|h| h.message.starts_with("nccl."));
+        let nccl = |values: &Values| values.values().all(by_nccl);
         let of = |profile: &Profile, values: &Values| {
             let mut left = profile.shows.setters.clone();
             for held in values.values() {
@@ -397,7 +398,7 @@ impl Finder<'_> {
         if good.side.end != bad.side.end {
             let how = |p: &Profile| match p.how.is_empty() {
                 true => p.side.end.to_string(),
-                false => format!("{}: {}", p.side.end, p.how),
+                false => format!("{} ({})", p.side.end, p.how),
             };
             let difference = Difference {
                 section: Section::End,
@@ -416,12 +417,17 @@ impl Finder<'_> {
             if good.ends.contains_key(words) {
                 continue;
             }
+            let name = match words.split(' ').next() {
+                Some("ended" | "killed") => words.clone(),
+                _ => format!("ended by {words}"),
+            };
+            let who = if ranks.is_empty() { "a process".to_string() } else { format!("rank {ranks}") };
             let difference = Difference {
                 section: Section::End,
-                name: "processes that ended by".into(),
+                name,
                 change: Change::OnlyBad,
                 good: Vec::new(),
-                bad: vec![words.clone()],
+                bad: vec![who],
                 ranks: ranks.to_string(),
                 note: String::new(),
                 good_line: None,
@@ -478,6 +484,25 @@ impl Finder<'_> {
     }
 }
 
+fn by_nccl(held: &Held) -> bool {
+    held.messages.iter().any(|m| m.starts_with("nccl."))
+}
+
+/// A listing has a variable as it was set, NCCL as it understood it: where both jobs tell it in the same way, that is
+/// what counts.
+fn alike_told(section: Section, good: &Values, bad: &Values) -> (Values, Values) {
+    let messages = |values: &Values| -> BTreeSet<String> {
+        values.values().flat_map(|h| h.messages.iter().cloned()).collect()
+    };
+    let shared: BTreeSet<String> = messages(good).intersection(&messages(bad)).cloned().collect();
+    let told = |values: &Values| -> Values {
+        let keep =
+            |h: &Held| section != Section::Setting || shared.is_empty() || !h.messages.is_disjoint(&shared);
+        values.iter().filter(|(_, h)| keep(h)).map(|(k, h)| (k.clone(), h.clone())).collect()
+    };
+    (told(good), told(bad))
+}
+
 /// Why it cannot be told whether the other job has it too.
 fn note(section: Section, change: Change, nccl: bool) -> String {
     let text = match (section, change) {
@@ -495,15 +520,13 @@ fn note(section: Section, change: Change, nccl: bool) -> String {
 fn would_show(profile: &Profile, section: Section, values: &Values) -> bool {
     let shows = &profile.shows;
     values.values().any(|held: &Held| {
-        let same_message = shows.messages.contains(&held.message);
+        let same_message = held.messages.iter().any(|m| shows.messages.contains(m));
         match section {
             _ if same_message => true,
             // NCCL prints a variable only when it reads it.
-            Section::Setting => held.message.starts_with("nccl.") && shows.info && shows.ready,
+            Section::Setting => by_nccl(held) && shows.info && shows.ready,
             Section::Network => shows.info && shows.ready,
-            Section::Setup | Section::Transport => {
-                shows.info && shows.ready && held.message.starts_with("nccl.")
-            }
+            Section::Setup | Section::Transport => shows.info && shows.ready && by_nccl(held),
             _ => false,
         }
     })

@@ -30,8 +30,8 @@ pub(super) struct Held {
     pub(super) text: String,
     pub(super) ranks: RankSet,
     pub(super) line: Option<Evidence>,
-    /// Message that says so.
-    pub(super) message: String,
+    /// Messages that say so.
+    pub(super) messages: BTreeSet<String>,
 }
 
 /// Values as they are compared.
@@ -187,15 +187,17 @@ impl Builder<'_> {
         if values.len() >= VALUES && !values.contains_key(&key) {
             return;
         }
+        let message = id.map(|e| self.job.entry(self.catalogue, e).id.clone());
         if let Some(held) = values.get_mut(&key) {
             held.ranks.extend(&rank.into_iter().collect());
+            held.messages.extend(message);
             return;
         }
         let held = Held {
             text: text.chars().take(300).collect(),
             ranks: rank.into_iter().collect(),
             line: id.map(|e| self.evidence(e)),
-            message: id.map(|e| self.job.entry(self.catalogue, e).id.clone()).unwrap_or_default(),
+            messages: message.into_iter().collect(),
         };
         if let Some(values) = self.out.values.get_mut(&(section, name.to_string())) {
             values.insert(key, held);

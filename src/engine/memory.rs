@@ -8,7 +8,7 @@ use crate::catalogue::Via;
 use crate::input::Given;
 use crate::job::{Job, ProcessId};
 use crate::knowledge::{FieldType, Role};
-use crate::memory::{self, Account, Allocator, ProcessSeen, RefusedSeen, Tally};
+use crate::memory::{self, Account, Allocator, Elsewhere, Held, MIB, ProcessSeen, RefusedSeen, Tally};
 use crate::text::{Level, Opened, Piece, Scanner, Scratch, ShapeFacts, Who};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +61,8 @@ impl Engine {
             processes: self.processes(&job, &tallies),
             refused: self.refused(&job),
             gave_up: self.gave_up(&job),
+            held: self.held(&job),
+            elsewhere: self.elsewhere(&job),
             pids: job.processes.iter().filter_map(|p| Some((p.host.clone(), p.pid?, p.rank?))).collect(),
             arch: String::new(),
             derived: job.releases.contains_key("rccl"),
@@ -153,5 +155,51 @@ impl Engine {
             out.push((place, event.text.to_string()));
         }
         out
+    }
+
+    /// Rows of processes on GPUs: those that name a device, a process and what it holds.
+    fn held(&self, job: &Job) -> Vec<Held> {
+        let field = |name: &str| self.catalogue.field_id(name);
+        let (Some(dev), Some(pid), Some(used)) = (field("dev"), field("pid"), field("used_mib")) else {
+            return Vec::new();
+        };
+        let name = field("name");
+        let row = |id: u32| {
+            let event = job.event(id);
+            Some(Held {
+                host: job.events[id as usize].host.clone(),
+                device: event.field(dev)?.parse().ok()?,
+                pid: event.field(pid)?.parse().ok()?,
+                name: name.and_then(|n| event.field(n)).unwrap_or_default().to_string(),
+                bytes: event.field(used)?.parse::<u64>().ok()?.saturating_mul(MIB),
+                rank: None,
+            })
+        };
+        job.current().filter_map(row).collect()
+    }
+
+    /// Lines that suggest a cause of memory that is not the GPU's, each message once.
+    fn elsewhere(&self, job: &Job) -> Vec<Elsewhere> {
+        let mut out: BTreeMap<u16, Elsewhere> = BTreeMap::new();
+        for id in job.current() {
+            let entry = job.entry(&self.catalogue, id);
+            let Some(cause) = entry.cause.as_deref().filter(|c| c.starts_with("memory/")) else { continue };
+            if entry.role != Role::First || cause.contains("gpu-oom") {
+                continue;
+            }
+            let (event, placed) = (job.event(id), &job.events[id as usize]);
+            let about = self.knowledge.messages.iter().find(|(m, _)| m.id == entry.id);
+            let slot = out.entry(event.message).or_insert_with(|| Elsewhere {
+                cause: cause.to_string(),
+                about: about.map(|(m, _)| m.about.clone()).unwrap_or_default(),
+                rank: placed.rank,
+                host: placed.host.clone(),
+                source: job.source_name(id).to_string(),
+                line: event.line,
+                count: 0,
+            });
+            slot.count += event.count;
+        }
+        out.into_values().collect()
     }
 }

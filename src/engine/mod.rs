@@ -2,8 +2,11 @@
 //! global state. Commands and other programs both come through here.
 
 mod apart;
+mod coverage;
 mod memory;
 mod pipeline;
+
+pub use coverage::Covered;
 
 use crate::base::{Error, Result};
 use crate::catalogue::{Catalogue, built_in};
@@ -13,6 +16,7 @@ use crate::job::{Job, SourceRead};
 use crate::knowledge::{Fault, Knowledge, Place};
 use crate::report::{Evidence, Report, Verdict};
 use crate::rules::{self, Asks, Context};
+use crate::settings::{self, Environment, Level, Releases, Remark};
 use crate::templates::{self, Example, JobTemplates, Outcome};
 use crate::text::Scanner;
 use crate::verdict::{self, Ordered};
@@ -138,10 +142,20 @@ pub struct Taken {
     pub fields: Vec<(String, String, String)>,
 }
 
+/// Environments with what is to say about them, for `ncclcheck env`.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct Checked {
+    /// What was found in each text.
+    pub environments: Vec<Environment>,
+    /// What is to say, what matters most first.
+    pub remarks: Vec<Remark>,
+}
+
 /// A job that was read, with the findings in their order.
 struct Judged {
     job: Job,
     ordered: Vec<Ordered>,
+    bugs: Vec<rules::Known>,
     problems: Vec<(String, String)>,
 }
 
@@ -174,8 +188,9 @@ impl Engine {
         let job = Job::build(&self.catalogue, &self.knowledge, read.sources, options.attempt);
         let mut cx = Context::new(&job, &self.catalogue, &self.knowledge);
         let findings = rules::evaluate(&mut cx);
+        let bugs = rules::known(&cx);
         let ordered = verdict::order(&self.knowledge, &self.catalogue, &job, findings);
-        Ok(Judged { job, ordered, problems: read.problems })
+        Ok(Judged { job, ordered, bugs, problems: read.problems })
     }
 
     /// Reads one job.
@@ -184,7 +199,7 @@ impl Engine {
     /// When nothing could be read at all.
     pub fn diagnose(&self, given: &[Given], options: &Options) -> Result<Report> {
         let j = self.judge(given, options)?;
-        Ok(verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.problems))
+        Ok(verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.bugs, &j.problems))
     }
 
     /// Who waits for whom in one job.
@@ -193,7 +208,8 @@ impl Engine {
     /// As [`Engine::diagnose`].
     pub fn waits(&self, given: &[Given], options: &Options) -> Result<crate::report::waits::Waits> {
         let j = self.judge(given, options)?;
-        let report = verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.problems);
+        let report =
+            verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.bugs, &j.problems);
         Ok(verdict::waits(&self.catalogue, &j.job, &report))
     }
 
@@ -223,7 +239,8 @@ impl Engine {
     ) -> Result<Comparison> {
         let profile = |given: &[Given], name: String| -> Result<compare::Profile> {
             let j = self.judge(given, options)?;
-            let report = verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.problems);
+            let report =
+                verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.bugs, &j.problems);
             Ok(compare::profile(&self.knowledge, &self.catalogue, &j.job, &report, name))
         };
         let good = profile(good, names.0)?;
@@ -237,7 +254,8 @@ impl Engine {
     /// As [`Engine::diagnose`].
     pub fn unknown(&self, name: &str, given: &[Given], options: &Options) -> Result<JobTemplates> {
         let j = self.judge(given, options)?;
-        let report = verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.problems);
+        let report =
+            verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.bugs, &j.problems);
         let outcome = match report.verdict {
             Verdict::Healthy => Outcome::Healthy,
             Verdict::Fault => Outcome::Failed,
@@ -305,10 +323,7 @@ impl Engine {
         let Some(at) = self.knowledge.rules.iter().position(|(r, _)| r.id == id) else { return Ok(None) };
         let j = self.judge(given, options)?;
         let mut cx = Context::new(&j.job, &self.catalogue, &self.knowledge);
-        cx.explained = j
-            .ordered
-            .iter()
-            .any(|o| o.under.is_none() && self.knowledge.rules[o.finding.rule].0.place != Place::Fallback);
+        cx.explained = self.explained(&j.ordered);
         let ways = rules::ways(&cx, &self.knowledge.rules[at].0)
             .into_iter()
             .map(|w| Way {
@@ -338,8 +353,54 @@ impl Engine {
         }))
     }
 
+    /// Whether anything but a fallback was found.
+    fn explained(&self, ordered: &[Ordered]) -> bool {
+        ordered
+            .iter()
+            .any(|o| o.under.is_none() && self.knowledge.rules[o.finding.rule].0.place != Place::Fallback)
+    }
+
     fn lines(&self, job: &Job, events: &[u32]) -> Vec<Evidence> {
         events.iter().take(3).map(|&e| verdict::evidence_of(&self.catalogue, job, e)).collect()
+    }
+
+    /// Checks environments: each for itself, and several against each other. `texts` are names with contents; what one
+    /// describes (containers, steps) are environments of their own.
+    #[must_use]
+    pub fn check_texts(&self, texts: &[(String, String)], releases: Releases) -> Checked {
+        let mut checked = Checked::default();
+        for (name, text) in texts {
+            let (environments, remarks) = settings::read(&self.knowledge, name, text);
+            checked.environments.extend(environments);
+            checked.remarks.extend(remarks);
+        }
+        self.judge_environments(&mut checked, releases);
+        checked
+    }
+
+    /// Checks one environment that is known already.
+    #[must_use]
+    pub fn check_environment(&self, environment: Environment, releases: Releases) -> Checked {
+        let mut checked = Checked { environments: vec![environment], remarks: Vec::new() };
+        self.judge_environments(&mut checked, releases);
+        checked
+    }
+
+    fn judge_environments(&self, checked: &mut Checked, releases: Releases) {
+        for env in &checked.environments {
+            checked.remarks.extend(settings::check(&self.knowledge, env, releases));
+        }
+        checked.remarks.extend(settings::compare(&self.knowledge, &checked.environments));
+        checked.remarks.sort_by(|a, b| {
+            (a.level, &a.source, a.line, &a.kind, &a.name)
+                .cmp(&(b.level, &b.source, b.line, &b.kind, &b.name))
+        });
+        // A price is said once, however many environments pay it.
+        let mut said = std::collections::BTreeSet::new();
+        checked.remarks.retain(|r| {
+            let place = (r.level != Level::Note).then(|| (r.source.clone(), r.line));
+            said.insert((r.kind.clone(), r.name.clone(), r.say.clone(), place))
+        });
     }
 
     /// Takes one line apart.
@@ -380,12 +441,7 @@ impl Engine {
     }
 
     fn run_test(&self, id: &str, test: &crate::knowledge::RuleTest) -> Option<String> {
-        let given: Vec<Given> = test
-            .input
-            .iter()
-            .map(|(name, text)| Given::Bytes { name: name.clone(), data: text.clone().into_bytes() })
-            .collect();
-        let report = match self.diagnose(&given, &Options { threads: 1, ..Options::default() }) {
+        let report = match self.diagnose(&given_of(test), &Options { threads: 1, ..Options::default() }) {
             Ok(r) => r,
             Err(e) => return Some(e.to_string()),
         };
@@ -411,6 +467,12 @@ impl Engine {
         }
         None
     }
+}
+
+/// The files of a test in a rule file.
+fn given_of(test: &crate::knowledge::RuleTest) -> Vec<Given> {
+    let files = test.input.iter();
+    files.map(|(name, text)| Given::Bytes { name: name.clone(), data: text.clone().into_bytes() }).collect()
 }
 
 /// Whether there is anything to look at.

@@ -14,6 +14,13 @@ pub enum Given {
     Path(PathBuf),
     /// Standard input.
     Stdin,
+    /// A file that is called something else in the report: a member of an archive that lies unpacked.
+    Named {
+        /// What it is called.
+        name: String,
+        /// Where it is.
+        path: PathBuf,
+    },
     /// Bytes that another program has in its hands.
     Bytes {
         /// What they are called in the report.
@@ -94,6 +101,10 @@ pub fn discover(given: &[Given]) -> Discovered {
             Given::Stdin => found.stdin = true,
             Given::Bytes { name, data } => {
                 found.bytes.push(Unit { label: name.clone(), origin: Origin::Bytes(Arc::new(data.clone())) })
+            }
+            Given::Named { name, path } => {
+                let unit = (false, name.clone(), Origin::File(path.clone()));
+                found.paths.insert(path.clone(), unit);
             }
             Given::Path(path) => found.path(path),
         }

@@ -4,10 +4,11 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Change, Code, Constant, Message, Rule, Tables, Variable};
+use super::{Bug, Change, Code, Constant, Foreign, Layout, Message, Rule, Setting, Tables, Variable};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::path::Path;
 
 static BUILT_IN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/rules");
@@ -84,6 +85,12 @@ struct CodeFile {
     variable: Vec<Variable>,
     #[serde(default)]
     bug: Vec<Bug>,
+    #[serde(default)]
+    setting: Vec<Setting>,
+    #[serde(default)]
+    foreign: Vec<Foreign>,
+    #[serde(default)]
+    layout: Vec<Layout>,
     #[serde(default)]
     constant: Vec<Constant>,
     #[serde(default)]
@@ -258,6 +265,22 @@ impl Knowledge {
         (all, faults)
     }
 
+    /// A number for what is known: the built-in files, this program's release and the files of folders. Another one
+    /// may judge otherwise.
+    #[must_use]
+    pub fn mark(folders: &[&Path]) -> u64 {
+        let mut sum = twox_hash::XxHash64::with_seed(0);
+        sum.write(PACKED);
+        sum.write(env!("CARGO_PKG_VERSION").as_bytes());
+        for folder in folders {
+            for (name, text) in Files::from_folder(folder, &mut Vec::new()).0 {
+                sum.write(name.as_bytes());
+                sum.write(text.as_bytes());
+            }
+        }
+        sum.finish()
+    }
+
     /// Adds files; what has the same id as something known before replaces it.
     fn take(&mut self, files: Vec<(String, Read)>, faults: &mut Vec<Fault>) {
         let before = std::mem::take(&mut self.messages);
@@ -339,6 +362,10 @@ impl Knowledge {
             t.variables.push(v);
         }
         t.bugs.extend(file.bug);
+        t.settings.extend(file.setting);
+        t.foreign.extend(file.foreign);
+        // Those of a folder come first: the first that fits decides.
+        t.layouts.splice(0..0, file.layout);
         t.constants.extend(file.constant);
         for change in file.change {
             t.changes.retain(|o| o.id != change.id);

@@ -7,7 +7,10 @@ mod message;
 mod rule;
 mod tables;
 
+pub(crate) use load::glob;
 pub use load::{Fault, Knowledge};
 pub use message::{Door, FieldType, Form, Kind, Level, Message, Role};
 pub use rule::{Cond, Expect, Explains, Fix, Match, Place, Rule, RuleTest, Strength, When};
-pub use tables::{Bug, Change, Code, Constant, Tables, Variable};
+pub use tables::{
+    Bug, Change, Code, Constant, Foreign, Layout, LayoutKind, LayoutOn, Setting, Tables, Variable, Weight,
+};

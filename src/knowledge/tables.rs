@@ -1,5 +1,6 @@
 //! The tables: codes that programs print, environment variables, known bugs.
 
+use super::rule::Cond;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -59,6 +60,85 @@ pub struct Variable {
     pub folklore: String,
 }
 
+impl Variable {
+    /// Whether it is read as a number, as C's `strtol` does: then a word is 0 and what follows the digits is ignored.
+    #[must_use]
+    pub fn is_number(&self) -> bool {
+        // Good values are numbers only, and NCCL has no other way to read those.
+        let letters = self.valid.replace("0[xX][0-9a-fA-F]", "").replace("\\d", "");
+        matches!(self.reader.as_str(), "nccl" | "rccl")
+            && !self.valid.is_empty()
+            && !letters.bytes().any(|b| b.is_ascii_alphabetic())
+    }
+}
+
+/// How much a remark on a setting matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// It does not do what was meant.
+    Wrong,
+    /// It works and can do harm, or contradicts another setting.
+    Beware,
+    /// A price to know, or a remark; never a fault.
+    Note,
+}
+
+/// A combination of settings about which something is to say. All that is given must hold.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// How much it matters.
+    pub level: Weight,
+    /// `contradiction`, `leftover`, `outside` or `price`.
+    pub kind: String,
+    /// Name → regular expression that its value matches.
+    #[serde(default)]
+    pub when: BTreeMap<String, String>,
+    /// At least one of these is set.
+    #[serde(default)]
+    pub any: Vec<String>,
+    /// None of these is set.
+    #[serde(default)]
+    pub unset: Vec<String>,
+    /// The first of two numbers is less than the second.
+    #[serde(default)]
+    pub less: Vec<String>,
+    /// The first of two numbers is not less than the second.
+    #[serde(default)]
+    pub not_less: Vec<String>,
+    /// The product of two numbers is above `above`.
+    #[serde(default)]
+    pub product: Vec<String>,
+    /// See `product`.
+    #[serde(default)]
+    pub above: i64,
+    /// Only for these NCCL releases, and only where the release is known.
+    pub nccl: Option<String>,
+    /// Only for these PyTorch releases, and only where the release is known.
+    pub torch: Option<String>,
+    /// The variable that the remark is about; the first of the others unless given.
+    pub about: Option<String>,
+    /// What is to say; `{any}` is the one of `any` that is set.
+    pub say: String,
+    /// What to write in its place.
+    pub instead: Option<String>,
+    /// Settings on which it fires; with any one of them missing it does not. A test.
+    pub fires: BTreeMap<String, String>,
+    /// Settings that come near and are fine. A test.
+    pub calm: BTreeMap<String, String>,
+}
+
+/// Names that NCCL itself does not read and others do.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Foreign {
+    /// Names, `*` at the end allowed.
+    pub names: Vec<String>,
+    /// Who reads them.
+    pub reader: String,
+}
+
 /// A known bug of a release.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,9 +162,86 @@ pub struct Bug {
     /// Where it is described.
     #[serde(default)]
     pub source: String,
-    /// Messages that show it; empty: cannot be told from the log.
+    /// What shows it besides the release, all of these; empty: the log cannot tell.
     #[serde(default)]
-    pub messages: Vec<String>,
+    pub need: Vec<Cond>,
+    /// At least one of these, when there are any.
+    #[serde(default)]
+    pub any: Vec<Cond>,
+    /// Causes of diagnoses that it is told with; `cause`, `version/nccl-bug` and `unknown/*` unless given.
+    #[serde(default)]
+    pub causes: Vec<String>,
+    /// Lines that show it, with `{release}` for a release of the range. A test.
+    #[serde(default)]
+    pub sample: String,
+}
+
+impl Bug {
+    /// Patterns of the causes that it is told with.
+    #[must_use]
+    pub fn told_with(&self) -> Vec<String> {
+        if !self.causes.is_empty() {
+            return self.causes.clone();
+        }
+        vec![self.cause.clone(), "version/nccl-bug".into(), "unknown/*".into()]
+    }
+}
+
+/// How a name tells which job a file belongs to, for scans of archives.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// What is told.
+    pub kind: LayoutKind,
+    /// Where it holds.
+    #[serde(default)]
+    pub on: LayoutOn,
+    /// In words, for `--dry-run`.
+    pub about: String,
+    /// Regular expression; its group `id` is the id where the kind has one.
+    pub pattern: String,
+    /// Names, each with what must come out.
+    #[serde(default)]
+    pub sample: std::collections::BTreeMap<String, String>,
+}
+
+/// What a layout tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayoutKind {
+    /// It is no log.
+    Skip,
+    /// An ending to be taken off.
+    Ending,
+    /// A part of a file that was rotated away.
+    Turn,
+    /// Whose part of a job it is; taken out of the name.
+    Part,
+    /// The job's id.
+    Job,
+    /// Something that tells this name from others of its kind.
+    Loose,
+    /// A folder that holds jobs.
+    Holder,
+    /// A word for a stream of a job; taken out of the name.
+    Stream,
+    /// Another word that says what a file holds; taken out of the name.
+    Word,
+    /// The first lines name a communicator.
+    SaysComm,
+    /// The first lines name the job.
+    SaysJob,
+}
+
+/// Where a layout holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayoutOn {
+    /// Files and folders.
+    #[default]
+    Both,
+    /// Folders only.
+    Folder,
 }
 
 /// A size, count or behaviour that NCCL's source fixes, for a range of releases.
@@ -164,6 +321,12 @@ pub struct Tables {
     pub variables: Vec<Variable>,
     /// Known bugs.
     pub bugs: Vec<Bug>,
+    /// Combinations of settings.
+    pub settings: Vec<Setting>,
+    /// Names of others.
+    pub foreign: Vec<Foreign>,
+    /// Layouts of archives.
+    pub layouts: Vec<Layout>,
     /// What the model of NCCL's memory is made of; of several that fit the last one holds.
     pub constants: Vec<Constant>,
     /// What can be changed about NCCL's memory, in the order to try.

@@ -16,6 +16,23 @@ pub struct Holder {
     pub rank: Option<u32>,
 }
 
+/// A process on a GPU, as nvidia-smi lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// Host, where known.
+    pub host: Option<String>,
+    /// GPU.
+    pub device: u32,
+    /// Process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// Rank of the job with that process id, where there is one.
+    pub rank: Option<u32>,
+}
+
 /// What an allocator said when it gave up. All sizes in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Allocator {

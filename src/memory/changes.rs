@@ -99,11 +99,9 @@ impl Plan {
             ("NCCL_MAX_P2P_NCHANNELS", Some(n)) => self.limit_p2p(n),
             ("NCCL_NVLS_ENABLE", Some(0)) => self.shape.nvls = 0,
             ("NCCL_P2P_DISABLE", Some(1)) => self.local = Local::Shm,
-            ("NCCL_CUMEM_ENABLE", Some(0)) => {
-                // NVLS is lost with it, and what was to be connected later is connected at init.
-                if !self.sizes(constants).nvls_without_cumem {
-                    self.shape.nvls = 0;
-                }
+            // NVLS is lost with it, and what was to be connected later is connected at init.
+            ("NCCL_CUMEM_ENABLE", Some(0)) if !self.sizes(constants).nvls_without_cumem => {
+                self.shape.nvls = 0;
             }
             // Where all is connected at init the choice of algorithms frees nothing.
             ("NCCL_ALGO", _) if lazy => {

@@ -1,7 +1,7 @@
 //! Ranks compared: whose account stands out, and who ran out and why.
 
 use super::ProcessAccount;
-use super::allocator::Allocator;
+use super::allocator::{Allocator, Held};
 use crate::base::{RankSet, bytes_text};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,4 +86,25 @@ fn ran_out(processes: &[ProcessAccount], allocators: &[Allocator]) -> Vec<String
         out.push(format!("GPUs are of different sizes: {}", list.join(", ")));
     }
     out
+}
+
+/// GPUs that several processes hold, by a listing.
+pub(super) fn shared(held: &[Held]) -> Vec<String> {
+    let mut by: BTreeMap<(Option<&str>, u32), Vec<&Held>> = BTreeMap::new();
+    for h in held {
+        by.entry((h.host.as_deref(), h.device)).or_default().push(h);
+    }
+    let several = by.into_iter().filter(|(_, list)| list.len() > 1).take(16);
+    several
+        .map(|((host, device), mut list)| {
+            list.sort_by_key(|h| (std::cmp::Reverse(h.bytes), h.pid));
+            let place = host.map_or(String::new(), |h| format!(" of {h}"));
+            let one = |h: &&Held| {
+                let who = h.rank.map_or(String::new(), |r| format!(", rank {r}"));
+                format!("{} (process {}{who})", bytes_text(h.bytes), h.pid)
+            };
+            let names: Vec<String> = list.iter().take(8).map(one).collect();
+            format!("{} processes hold memory of GPU {device}{place}: {}", list.len(), names.join(", "))
+        })
+        .collect()
 }

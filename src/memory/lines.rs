@@ -133,8 +133,14 @@ fn after(text: &str, word: &str) -> Option<u64> {
 
 fn leading(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    text[..end].parse().ok()
+    text[..end].parse().ok().filter(|n| *n <= LARGEST)
 }
+
+/// Larger numbers are damage: no allocation has 16 TiB.
+const LARGEST: u64 = 1 << 44;
+/// More channels, ranks of a node or ranks than this are damage too.
+const CHANNELS: u64 = 4096;
+const RANKS: u64 = 1 << 24;
 
 fn last_number(text: &str) -> Option<u64> {
     leading(text.rsplit(' ').next()?)
@@ -148,7 +154,7 @@ fn counts(text: &str) -> Option<Line<'_>> {
     let mut counts = Counts::default();
     for part in text.split(", ") {
         let (number, what) = part.split_once(' ')?;
-        let number = number.parse().ok()?;
+        let number = number.parse().ok().filter(|n| *n <= CHANNELS)?;
         match what.trim_end() {
             "coll channels" => counts.coll = number,
             "collnet channels" => counts.collnet = number,
@@ -164,6 +170,7 @@ fn counts(text: &str) -> Option<Line<'_>> {
 fn nvls(text: &str) -> Option<Line<'_>> {
     if let Some(total) = after(text, "nvlsTotalSize ") {
         let heads = after(text, " nHeads ").or_else(|| after(text, " nranks ")).unwrap_or(0);
+        let heads = heads.min(CHANNELS);
         return Some(Line::Nvls(NvlsSize { heads, buffer: after(text, " buffSize ").unwrap_or(0), total }));
     }
     if !text.contains(" alloc done, ") {
@@ -266,7 +273,12 @@ fn life(text: &str) -> Option<Line<'_>> {
     let value = |name: &str| words.windows(2).find(|w| w[0] == name).map(|w| w[1]);
     // Brackets of channel lines hold the NVML number since 2.18.3, the bus id before.
     let device = value("nvmlDev").or_else(|| value("busId"));
-    Some(Line::Init { comm, nranks: value("nranks")?.parse().ok()?, device, complete })
+    Some(Line::Init {
+        comm,
+        nranks: value("nranks")?.parse().ok().filter(|n| *n <= RANKS)?,
+        device,
+        complete,
+    })
 }
 
 /// Without `include/alloc.h:123 ` and `transport/p2p.cc:240 (ncclP2pAllocate…) ` before the text.

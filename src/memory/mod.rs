@@ -3,9 +3,10 @@
 //! what a communicator takes that is described by a few numbers, `changes`
 //! what a variable would free, `refused` what a size stands for that was
 //! asked for in vain. The other half reads: `lines` are the lines of NCCL's
-//! log that tell of memory, `tally` adds them up for a process, `account`
-//! says what a job's processes hold, measured or computed, and `compare`
-//! which rank differs. Pure code over numbers and texts: constants and advice
+//! log that tell of memory, `tally` adds them up for a process, `reading`
+//! says what one process holds, measured or computed, `account` what a job's
+//! do, `allocator` what a framework says that gives up, and `compare` which
+//! rank differs. Pure code over numbers and texts: constants and advice
 //! stand in `rules/tables/memory.toml`, each with its place in NCCL's source.
 
 mod account;
@@ -15,6 +16,7 @@ mod compare;
 mod connection;
 mod lines;
 mod plan;
+mod reading;
 mod refused;
 mod sizes;
 mod tally;
@@ -25,9 +27,9 @@ mod tests;
 mod tests_log;
 
 pub use account::{
-    Account, How, Input, Item, ProcessAccount, ProcessSeen, Refused, RefusedSeen, account, plan_of,
+    Account, Elsewhere, How, Input, Item, ProcessAccount, ProcessSeen, Refused, RefusedSeen, account, plan_of,
 };
-pub use allocator::{Allocator, Holder};
+pub use allocator::{Allocator, Held, Holder};
 pub use changes::{Effect, effect, effects};
 pub use connection::{Direction, Transport, connection};
 pub use lines::{Algorithm, Counts, Line, NvlsSize, parse};
@@ -38,6 +40,11 @@ pub use tally::{Kind, Sum, Tally};
 
 /// 2^20.
 pub const MIB: u64 = 1 << 20;
+
+/// A sum of bytes that stops at the end of the numbers.
+fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
 
 /// From the fewest to the most bytes that something can take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]

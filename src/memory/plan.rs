@@ -314,7 +314,7 @@ impl Counting<'_> {
 
     fn nvls(&self) -> Option<Part> {
         let shape = &self.plan.shape;
-        if !self.has_nvls() || !(self.plan.uses.nvls || !self.s.lazy) {
+        if !self.has_nvls() || !self.plan.uses.nvls && self.s.lazy {
             return None;
         }
         let each = self.s.nvls_buffer + self.s.nvls_flags;
@@ -329,7 +329,7 @@ impl Counting<'_> {
     /// Links between nodes that NVLSTree adds, on the ranks that hold them.
     fn nvls_tree(&self) -> Option<Part> {
         let shape = &self.plan.shape;
-        if !self.has_nvls() || shape.nodes() < 2 || !(self.plan.uses.nvls || !self.s.lazy) {
+        if !self.has_nvls() || shape.nodes() < 2 || !self.plan.uses.nvls && self.s.lazy {
             return None;
         }
         let net = self.plan.network();

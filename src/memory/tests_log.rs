@@ -316,3 +316,28 @@ fn a_rank_with_more_communicators_stands_out() {
     assert!(a.differs.iter().any(|d| d.contains("more on rank(s) 0 ")), "{:?}", a.differs);
     assert!(a.differs.iter().any(|d| d.contains("1 on rank(s) 1-7, 4 on rank(s) 0")), "{:?}", a.differs);
 }
+
+#[test]
+fn absurd_numbers_break_nothing() {
+    let lines = [
+        "Cuda Alloc Size 18446744073709551615 pointer 0x1",
+        "include/alloc.h:1 Cuda Alloc Size 17592186044416 pointer 0x1",
+        "Allocated shareable buffer 0x7f size 17592186044416 ipcDesc 0x5",
+        "4096 coll channels, 4096 collnet channels, 4096 nvls channels, 4096 p2p channels, 4096 p2p channels per peer",
+        "18446744073709551615 coll channels, 1 p2p channels, 1 p2p channels per peer",
+        "NVLS comm 0x5 headRank 0 nHeads 99999999999 buffSize 17592186044416 nvlsPerRankSize 1 nvlsTotalSize 17592186044416",
+        "P2P Chunksize set to 17592186044416",
+        "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+        "comm 0x5 rank 0 nranks 16777216 cudaDev 0 nvmlDev 0 busId 1 commId 0x1 - Init COMPLETE",
+    ];
+    for release in ["2.4.8", "2.20.5", "2.27.3"] {
+        let mut p = seen(0, "a", release, &lines);
+        for _ in 0..24 {
+            let twice = p.tally.clone();
+            p.tally.merge(&twice);
+        }
+        let input = Input { processes: vec![p], ..Input::default() };
+        let a = account(&TABLES, input);
+        assert_eq!(a.processes.len(), 1);
+    }
+}

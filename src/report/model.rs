@@ -73,6 +73,27 @@ pub struct Diagnosis {
     pub alternatives: Vec<Alternative>,
     /// Pages that say more.
     pub references: Vec<String>,
+    /// Known faults of the release in use that fit what was printed.
+    pub known_bugs: Vec<KnownBug>,
+}
+
+/// A known fault of a release.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KnownBug {
+    /// Whose: `nccl`, `torch`, `driver`.
+    pub of: String,
+    /// Releases that have it, as a range.
+    pub releases: String,
+    /// What is wrong.
+    pub fault: String,
+    /// How it shows.
+    pub shows: String,
+    /// Release without it.
+    pub fixed: String,
+    /// What to do meanwhile.
+    pub workaround: String,
+    /// Where it is described.
+    pub source: String,
 }
 
 /// Where the fault is, not where it was noticed.

@@ -21,6 +21,24 @@ pub fn check(knowledge: &Knowledge, catalogue: &Catalogue) -> Vec<Fault> {
             }
         }
     }
+    for bug in &knowledge.tables.bugs {
+        let file = "tables/bugs.toml".to_string();
+        let name: String = bug.fault.chars().take(60).collect();
+        let mut say = |what: String| {
+            faults.push(Fault { file: file.clone(), line: None, what: format!("{name}: {what}") });
+        };
+        if bug.need.is_empty() != bug.sample.is_empty() {
+            say("conditions and a sample go together".into());
+        }
+        for cond in bug.need.iter().chain(&bug.any) {
+            condition(cond, knowledge, catalogue, &mut say);
+        }
+        for cause in bug.told_with() {
+            if !knowledge.rules.iter().any(|(r, _)| crate::knowledge::glob(&cause, &r.id)) {
+                say(format!("there is no rule {cause}"));
+            }
+        }
+    }
     for (message, file) in &knowledge.messages {
         if let Some(cause) = &message.cause
             && !knowledge.rules.iter().any(|(r, _)| r.id == *cause)

@@ -77,10 +77,10 @@ fn odds(strength: Strength) -> f64 {
 }
 
 /// What one way gives.
-struct Shown {
+pub(super) struct Shown {
     odds: f64,
     blamed: Blamed,
-    events: Vec<EventId>,
+    pub(super) events: Vec<EventId>,
     said: Option<String>,
 }
 
@@ -220,7 +220,7 @@ fn suggested(cx: &Context<'_>, id: &str) -> Option<Shown> {
 }
 
 /// The way's primary events with everything else that it needs.
-fn try_way(cx: &Context<'_>, when: &When) -> Option<Shown> {
+pub(super) fn try_way(cx: &Context<'_>, when: &When) -> Option<Shown> {
     let (first, rest) = match when.need.split_first() {
         Some((first, rest)) => (cx.met(first, None), rest),
         None => {

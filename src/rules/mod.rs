@@ -3,12 +3,14 @@
 //! What data cannot say is in `detectors`. Neighbours: `verdict` orders the
 //! findings into cause and consequence.
 
+mod bugs;
 mod check;
 mod cond;
 mod detectors;
 mod eval;
 mod words;
 
+pub use bugs::{Known, known};
 pub use check::check;
 pub use cond::Context;
 pub use eval::{Asked, Asks, Finding, Way, evaluate, ways};

@@ -4,7 +4,7 @@ use crate::catalogue::Catalogue;
 use crate::knowledge::{Cond, Kind, Role};
 
 /// What each detector looks for; `docs/architecture.md` has the same table.
-const DETECTORS: [(&str, &str); 24] = [
+const DETECTORS: [(&str, &str); 25] = [
     ("silent-rank", "a few ranks that do not report waiting where all others do"),
     ("waits-all", "that every known rank waits, so that nobody is missing"),
     ("waits-behind", "a few ranks that wait in an earlier operation than the others"),
@@ -25,6 +25,7 @@ const DETECTORS: [(&str, &str); 24] = [
     ("env-bad", "a variable with a value that is not accepted, or a misspelt name"),
     ("env-leftover", "a variable that is often left over from another machine or test"),
     ("network-socket", "sockets in use although RDMA devices show up"),
+    ("fewer-devices", "a host that lists fewer adapters than most others"),
     ("hang-after-table", "the head of nccl-tests' table as the last line"),
     ("memory-growth", "host memory that grows at least fourfold, beyond 16 GB"),
     ("one-rank-ended", "exactly one rank that ended by itself"),

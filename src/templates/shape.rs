@@ -41,7 +41,8 @@ pub fn is_code(line: &str) -> bool {
     let words: Vec<&str> = code.split_whitespace().collect();
     let sentence = words.windows(3).any(|w| w.iter().all(|w| plain(w)));
     let marks = code.contains('(') || code.contains(" = ") || code.ends_with([':', ',', ')', ']', '}']);
-    rest.len() - rest.trim_start().len() >= 3 && marks && !sentence
+    let raises = code.starts_with("raise ") || code.contains(": raise ");
+    rest.len() - rest.trim_start().len() >= 3 && (raises || marks && !sentence)
 }
 
 /// The shape of a text, words parted by one blank.

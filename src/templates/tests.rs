@@ -62,6 +62,7 @@ fn marks_of_launchers_and_loggers_are_no_part_of_a_text() {
 fn program_text_is_no_trouble() {
     assert!(is_code("    raise TrainingError(code)"));
     assert!(is_code("[rank3]:     failed = store.get(key)"));
+    assert!(is_code("    if code: raise RuntimeError(\"failure in data pipeline\")"));
     assert!(!is_code("scratch quota failed (code 3)"));
     assert!(!is_code("    the scratch quota failed (code 3)"));
 }

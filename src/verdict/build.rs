@@ -3,16 +3,16 @@
 //! by the order of files, so that a log split by rank gives the same report.
 
 use super::model::Model;
-use super::{Ordered, advice, mask, timeline};
+use super::{Ordered, advice, mask, settings, timeline};
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, Via, built_in, last_state};
 use crate::job::{Ended, EventId, Job, Process, State, slot_of};
 use crate::knowledge::{Kind, Knowledge, Place, Role};
 use crate::report::{
-    Alternative, Attempt, Consequence, Culprits, Diagnosis, End, Evidence, Host, Input, RankState, Report,
-    Verdict,
+    Alternative, Attempt, Consequence, Culprits, Diagnosis, End, Evidence, Host, Input, KnownBug, RankState,
+    Report, Verdict,
 };
-use crate::rules::Finding;
+use crate::rules::{Finding, Known};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines that prove a diagnosis, at most.
@@ -22,6 +22,7 @@ struct Builder<'b> {
     knowledge: &'b Knowledge,
     catalogue: &'b Catalogue,
     job: &'b Job,
+    bugs: &'b [Known],
     model: Model<'b>,
 }
 
@@ -32,9 +33,10 @@ pub fn build(
     catalogue: &Catalogue,
     job: &Job,
     ordered: &[Ordered],
+    bugs: &[Known],
     problems: &[(String, String)],
 ) -> Report {
-    let b = Builder { knowledge, catalogue, job, model: Model::new(knowledge, job) };
+    let b = Builder { knowledge, catalogue, job, bugs, model: Model::new(knowledge, job) };
     let mut diagnoses = Vec::new();
     let mut notices = Vec::new();
     for (i, o) in ordered.iter().enumerate() {
@@ -62,6 +64,8 @@ pub fn build(
     }
     promote_degraded(job, ordered, &mut diagnoses, &mut notices);
     add_alternatives(&mut diagnoses);
+    let told: Vec<Diagnosis> = diagnoses.iter().chain(&notices).cloned().collect();
+    notices.extend(settings::notices(knowledge, job, &told, |e| b.evidence(e)));
     let verdict = b.verdict(&diagnoses);
     let mut report = Report {
         schema: "ncclcheck.report/1",
@@ -210,7 +214,26 @@ impl Builder<'_> {
             mistaken_for: rule.mistaken.trim().replace('\n', " "),
             alternatives: Vec::new(),
             references: rule.references.clone(),
+            known_bugs: self.bugs_of(&rule.id),
         }
+    }
+
+    /// Known faults of the release that the job shows and that belong to a cause.
+    fn bugs_of(&self, cause: &str) -> Vec<KnownBug> {
+        let table = &self.knowledge.tables.bugs;
+        let of_it = self.bugs.iter().map(|k| &table[k.bug]);
+        of_it
+            .filter(|b| self.knowledge.covers(&b.told_with(), cause))
+            .map(|b| KnownBug {
+                of: b.of.clone(),
+                releases: b.releases.clone(),
+                fault: b.fault.clone(),
+                shows: b.shows.clone(),
+                fixed: b.fixed.clone(),
+                workaround: b.workaround.clone(),
+                source: b.source.clone(),
+            })
+            .collect()
     }
 
     fn culprits(&self, f: &Finding) -> Culprits {

@@ -8,6 +8,7 @@ mod build;
 mod mask;
 mod model;
 mod order;
+mod settings;
 mod timeline;
 mod waits;
 

@@ -1,6 +1,6 @@
-//! Lines of bulk messages that stand behind no NCCL header, as steps of
-//! progress do: their number, the last one and the one before it. (Those
-//! behind a header are counted while the block is searched.)
+//! Lines of bulk messages, as steps of progress: their number, the last one
+//! and the one before it. (Most of those behind an NCCL header are counted
+//! while the block is searched.)
 
 use super::super::event::{BulkCount, Said};
 use super::MessageId;

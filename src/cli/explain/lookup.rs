@@ -2,8 +2,8 @@
 //! or by a bare number, which may mean several things.
 
 use super::answer::Answer;
-use crate::base::{bytes_text, parse_bytes};
-use crate::knowledge::{Code, Knowledge, Message, Rule, Tables, Variable};
+use crate::base::{Release, ReleaseRange, bytes_text, parse_bytes};
+use crate::knowledge::{Bug, Code, Knowledge, Message, Rule, Tables, Variable};
 use crate::memory::{Env, meanings};
 use crate::report::Fix;
 
@@ -18,6 +18,9 @@ pub(super) fn find(knowledge: &Knowledge, asked: &str) -> Vec<Answer> {
     }
     let tables = &knowledge.tables;
     if let Some(found) = variable_named(tables, asked) {
+        return vec![found];
+    }
+    if let Some(found) = release_named(tables, asked) {
         return vec![found];
     }
     if let Some(pair) = accounted(tables, asked) {
@@ -182,6 +185,37 @@ fn exit(tables: &Tables, n: i64) -> Option<Answer> {
     Some(answer)
 }
 
+/// `nccl 2.19.3`: what is known to be wrong with a release.
+fn release_named(tables: &Tables, asked: &str) -> Option<Answer> {
+    let (who, number) = asked.rsplit_once([' ', '='])?;
+    let who = who.to_lowercase();
+    let who = who.split_whitespace().next()?;
+    let (of, name) = match who {
+        "nccl" | "rccl" => ("nccl", "NCCL"),
+        "torch" | "pytorch" => ("torch", "PyTorch"),
+        "driver" => ("driver", "driver"),
+        _ => return None,
+    };
+    let release = Release::parse(number).filter(|_| number.starts_with(|c: char| c.is_ascii_digit()))?;
+    let of_it = tables.bugs.iter().filter(|b| b.of == of && b.releases != "..");
+    let bugs: Vec<&Bug> =
+        of_it.filter(|b| ReleaseRange::parse(&b.releases).is_some_and(|r| r.contains(release))).collect();
+    let title = match bugs.len() {
+        0 => "no fault of this release is known here".to_string(),
+        1 => "one known fault".to_string(),
+        n => format!("{n} known faults; a release alone does not show that a job met one"),
+    };
+    let mut answer = Answer::new("release", &format!("{name} {release}"), &title);
+    for b in bugs {
+        let meanwhile =
+            if b.workaround.is_empty() { String::new() } else { format!(" Meanwhile: {}", b.workaround) };
+        let text =
+            format!("{} Shows as: {} Fixed in {}.{meanwhile} ({})", b.fault, b.shows, b.fixed, b.source);
+        answer.facts.push(super::answer::Fact { label: "Fault", text });
+    }
+    Some(answer)
+}
+
 /// `NAME` or `NAME=value`.
 fn variable_named(tables: &Tables, asked: &str) -> Option<Answer> {
     let (name, value) = match asked.split_once('=') {
@@ -224,11 +258,13 @@ fn variable(v: &Variable) -> Answer {
 
 /// What is to say about a value; nothing where good values are not known.
 fn judge(v: &Variable, value: &str) -> Option<String> {
-    let good = regex::Regex::new(&v.valid).ok().filter(|_| !v.valid.is_empty())?;
-    Some(if good.is_match(value) {
-        format!("{value} is a value that it accepts")
-    } else {
-        format!("{value} is none that it accepts; see Values above")
+    if v.valid.is_empty() {
+        return None;
+    }
+    Some(match crate::settings::value_fault(v, value) {
+        None => format!("{value} is a value that it accepts"),
+        Some((_, _, say, Some(instead))) => format!("{say} Instead: {instead}"),
+        Some((_, _, say, None)) => say,
     })
 }
 

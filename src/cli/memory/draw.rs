@@ -117,6 +117,7 @@ pub(super) fn account(a: &Account, page: &mut Page) {
     list("Who differs", &a.differs, page);
     refused(a, page);
     allocators(a, page);
+    elsewhere(a, page);
     changes(&a.changes, page);
     list("Notes", &a.notes, page);
 }
@@ -247,5 +248,28 @@ fn allocators(a: &Account, page: &mut Page) {
     if a.allocators.len() > GROUPS {
         let text = format!("… and {} more", a.allocators.len() - GROUPS);
         page.flow("  ", "  ", &[(DIM, text)], ALL);
+    }
+}
+
+/// What ran out that is not the GPU's memory.
+fn elsewhere(a: &Account, page: &mut Page) {
+    if a.elsewhere.is_empty() {
+        return;
+    }
+    page.heading("Not the GPU's memory");
+    for e in a.elsewhere.iter().take(GROUPS) {
+        let who = match (e.rank, &e.host) {
+            (Some(rank), _) => format!("rank {rank}:"),
+            (None, Some(host)) => format!("{host}:"),
+            (None, None) => String::new(),
+        };
+        let lines = if e.count > 1 { format!(", {} lines", e.count) } else { String::new() };
+        let spans = [
+            (BOLD, visible(&who)),
+            (PLAIN, visible(&e.about)),
+            (CODE, visible(&e.cause)),
+            (DIM, visible(&format!("({}:{}{lines})", e.source, e.line))),
+        ];
+        page.flow("  - ", "    ", &spans, ALL);
     }
 }

@@ -68,11 +68,11 @@ impl Page {
         self.flow(&first, &" ".repeat(LABELS + 2), spans, most);
     }
 
-    /// What opens a line, but no more blanks than a third of the line.
+    /// What opens a line; of an indent no more than a third of the line.
     fn opening(&self, text: &str) -> String {
         let mut text = text.to_string();
-        while plain_width(&text) > self.width / 3 && text.starts_with(' ') {
-            text.remove(0);
+        if text.trim().is_empty() {
+            text.truncate(self.width / 3);
         }
         text
     }

@@ -71,6 +71,27 @@ impl<'a> Draft<'a> {
             self.page.blank();
             self.page.flow("  ", "  ", &plain(&first.why), self.limits.why);
         }
+        self.known_bugs(first);
+    }
+
+    /// Known faults of the release, with what is known of a repair.
+    fn known_bugs(&mut self, first: &Diagnosis) {
+        let most = if self.limits.verbose { ALL } else { 2 };
+        for bug in first.known_bugs.iter().take(most) {
+            let mut text =
+                format!("{} {}: {}", program_name(&bug.of), bug.releases.replace("..", " to "), bug.fault);
+            // A repair that is no release is told in its own words.
+            let fixed =
+                if bug.fixed.starts_with(|c: char| c.is_ascii_digit()) { "Fixed in" } else { "Repair:" };
+            for (word, more) in [(fixed, &bug.fixed), ("Meanwhile:", &bug.workaround)] {
+                if !more.is_empty() {
+                    text.push_str(&format!(" {word} {}.", more.trim_end_matches('.')));
+                }
+            }
+            self.page.blank();
+            self.page.label("Known fault", &plain(text.trim()), ALL);
+        }
+        self.hide(first.known_bugs.len(), most, ("known fault", "known faults"));
     }
 
     fn since(&mut self, first: &Diagnosis) {

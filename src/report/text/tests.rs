@@ -85,6 +85,7 @@ fn retry() -> Diagnosis {
             confidence: 0.31,
         }],
         references: vec!["https://example.org/retry".into()],
+        known_bugs: Vec::new(),
     }
 }
 

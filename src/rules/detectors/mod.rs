@@ -23,7 +23,7 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 24] = [
+pub(super) const NAMES: [&str; 25] = [
     "silent-rank",
     "waits-all",
     "members-missing",
@@ -39,6 +39,7 @@ pub(super) const NAMES: [&str; 24] = [
     "env-bad",
     "env-leftover",
     "network-socket",
+    "fewer-devices",
     "hang-after-table",
     "memory-growth",
     "one-rank-ended",
@@ -69,6 +70,7 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "env-bad" => settings::env_bad(cx),
         "env-leftover" => settings::env_leftover(cx, what),
         "network-socket" => settings::network_socket(cx),
+        "fewer-devices" => settings::fewer_devices(cx, what),
         "hang-after-table" => progress::hang_after_table(cx),
         "memory-growth" => progress::memory_growth(cx),
         "one-rank-ended" => ends::one_rank_ended(cx),

@@ -1,0 +1,618 @@
+//! Which files belong to one job: by folders and names (`layout`), and where
+//! these leave it open by what the first lines say. Works on names alone, so
+//! it knows neither disks nor archives; members of an archive are files in a
+//! folder that is called like the archive.
+
+use super::layout::{Head, Id, Layouts, Name};
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// How files are put together.
+#[derive(Debug, Clone, Default)]
+pub enum GroupBy {
+    /// By folders, names and first lines.
+    #[default]
+    Auto,
+    /// The files of one folder are one job.
+    Folder,
+    /// By folders and names; nothing is opened for it.
+    Name,
+    /// Each file, or archive, is a job.
+    File,
+    /// Files in whose path, below the path that was named, the groups of the expression match the same text.
+    Matching(Regex),
+}
+
+impl std::str::FromStr for GroupBy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "folder" => Ok(Self::Folder),
+            "name" => Ok(Self::Name),
+            "file" => Ok(Self::File),
+            _ if text.contains('(') => {
+                let regex = Regex::new(text).map_err(|e| e.to_string())?;
+                if regex.captures_len() < 2 {
+                    return Err("the expression has no group: put what tells the job into ( )".into());
+                }
+                Ok(Self::Matching(regex))
+            }
+            _ => {
+                Err("auto, folder, name, file, or a regular expression with a group such as 'job-(\\d+)'"
+                    .into())
+            }
+        }
+    }
+}
+
+/// One file, or one member of an archive, as far as grouping needs it.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    /// Folders from the path that was named on, archives among them, and the name itself.
+    pub(super) parts: Vec<String>,
+    /// Which of the folders are archives.
+    pub(super) archives: Vec<usize>,
+    /// Size, to tell copies.
+    pub(super) size: u64,
+}
+
+/// Files that are one job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Stable name: folders and id.
+    pub key: String,
+    /// Why these are one job, in words.
+    pub why: String,
+    /// The scheduler's number, where a name gives it.
+    pub id: Option<String>,
+    /// Numbers of the items, in order.
+    pub items: Vec<usize>,
+}
+
+/// All groups, and what belongs to none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Grouping {
+    /// Sorted by key.
+    pub(super) groups: Vec<Group>,
+    /// Items that belong to no job, and why.
+    pub(super) left_out: Vec<(usize, &'static str)>,
+}
+
+pub(super) const NO_LOG: &str = "no log, by its name";
+const WHOLE: &str = "the files of one folder";
+const RUN: &str = "the folder names the run";
+const NO_JOB: &str = "names no job, and lies beside several";
+const NO_MATCH: &str = "--group-by does not match";
+/// From so many names of different kinds on, a folder holds jobs and is none.
+const MANY: usize = 9;
+
+/// Groups the items. `head` gives what an item's first lines say; it is asked only where names leave it open.
+pub(super) fn group(
+    items: &[Item],
+    by: &GroupBy,
+    layouts: &Layouts,
+    head: &mut dyn FnMut(usize) -> Head,
+) -> Grouping {
+    let mut out = Grouping::default();
+    let mut kept = Vec::new();
+    for (n, item) in items.iter().enumerate() {
+        let (name, folders) = item.parts.split_last().map_or(("", &[][..]), |(n, f)| (n.as_str(), f));
+        if layouts.skips(name) || folders.iter().skip(1).any(|f| f.starts_with('.') && f.len() > 1) {
+            out.left_out.push((n, NO_LOG));
+        } else {
+            kept.push(n);
+        }
+    }
+    match by {
+        GroupBy::Folder => plainly(items, &kept, &mut out, "the folder", |item| {
+            Some(item.parts[..item.parts.len() - 1].join("/"))
+        }),
+        GroupBy::File => plainly(items, &kept, &mut out, "the file", |item| {
+            let end = item.archives.first().map_or(item.parts.len(), |a| a + 1);
+            Some(item.parts[..end].join("/"))
+        }),
+        GroupBy::Matching(regex) => plainly(items, &kept, &mut out, "--group-by", |item| {
+            let path = item.parts[1.min(item.parts.len() - 1)..].join("/");
+            let groups = regex.captures(&path)?;
+            let texts: Vec<&str> = groups.iter().skip(1).flatten().map(|m| m.as_str()).collect();
+            Some(format!("{}/{}", item.parts[0], texts.join("-")))
+        }),
+        GroupBy::Name => by_names(items, &kept, layouts, &mut |_| Head::default(), false, &mut out),
+        GroupBy::Auto => by_names(items, &kept, layouts, head, true, &mut out),
+    }
+    out.groups.sort_by(|a, b| (&a.key, &a.items).cmp(&(&b.key, &b.items)));
+    // A folder and an id may be called alike; a name stands for one job.
+    for n in 1..out.groups.len() {
+        let same =
+            (0..n).rev().take_while(|&o| out.groups[o].key.split('~').next() == Some(&out.groups[n].key));
+        let before = same.count();
+        if before > 0 {
+            let key = format!("{}~{}", out.groups[n].key, before + 1);
+            out.groups[n].key = key;
+        }
+    }
+    out.left_out.sort_unstable();
+    out
+}
+
+/// Items of one key are one job.
+fn plainly(
+    items: &[Item],
+    kept: &[usize],
+    out: &mut Grouping,
+    why: &str,
+    key: impl Fn(&Item) -> Option<String>,
+) {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for &n in kept {
+        match key(&items[n]) {
+            Some(key) => groups.entry(key).or_default().push(n),
+            None => out.left_out.push((n, NO_MATCH)),
+        }
+    }
+    out.groups.extend(groups.into_iter().map(|(key, items)| Group { key, why: why.into(), id: None, items }));
+}
+
+/// What a folder is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Class {
+    /// A part of the job above it: a rank, a host, `logs`.
+    Part,
+    /// A job by itself.
+    Sure(String),
+    /// One of several of its kind, probably a job.
+    Loose,
+    /// Says nothing.
+    Plain,
+}
+
+/// Items that lie together as far as folders tell.
+#[derive(Debug, Default)]
+struct Cluster {
+    /// The folder is probably a job.
+    loose: bool,
+    /// Items with what their names tell.
+    items: Vec<(usize, Name)>,
+}
+
+fn by_names(
+    items: &[Item],
+    kept: &[usize],
+    layouts: &Layouts,
+    head: &mut dyn FnMut(usize) -> Head,
+    looks: bool,
+    out: &mut Grouping,
+) {
+    let classes = Classes::new(items, kept, layouts);
+    // Jobs whose folder or name says which they are, by the folders above and the id.
+    let mut sure = Sure::new();
+    let mut clusters: BTreeMap<String, Cluster> = BTreeMap::new();
+    for &n in kept {
+        let item = &items[n];
+        let depth = item.parts.len() - 1;
+        let folders = &item.parts[..depth];
+        let class = |i: usize| classes.of(&folders[..=i]);
+        let claims = (0..depth).rev().find(|&i| matches!(class(i), Class::Sure(_)));
+        if let Some(at) = claims
+            && let Class::Sure(id) = class(at)
+        {
+            let above = classes.shown(&folders[..at]);
+            let entry = sure.entry((above, id)).or_default();
+            entry.0.push(n);
+            entry.1.insert("the folder names the job");
+            continue;
+        }
+        let loose = (0..depth).rev().find(|&i| class(i) == Class::Loose);
+        let base = loose
+            .unwrap_or_else(|| (0..depth).rev().find(|&i| i == 0 || class(i) != Class::Part).unwrap_or(0));
+        let key = classes.shown(&folders[..(base + 1).min(depth)]);
+        let cluster = clusters.entry(key).or_default();
+        cluster.loose |= loose.is_some();
+        cluster.items.push((n, layouts.file(&item.parts[depth])));
+    }
+    let mut folders: Vec<Group> = Vec::new();
+    for (key, cluster) in clusters {
+        let mut work = Sort { key: &key, items, head: &mut *head, looks };
+        work.cluster(cluster, &mut sure, &mut folders, out);
+    }
+    if looks {
+        unite_siblings(items, &mut folders, head);
+    }
+    out.groups.append(&mut folders);
+    for ((above, id), (mut numbers, whys)) in sure {
+        numbers.sort_unstable();
+        let why = whys.into_iter().collect::<Vec<_>>().join("; ");
+        let key = if above.is_empty() { id.clone() } else { format!("{above}/{id}") };
+        out.groups.push(Group { key, why, id: Some(id), items: numbers });
+    }
+}
+
+/// What every folder is.
+struct Classes {
+    by_path: HashMap<Vec<String>, Class>,
+}
+
+impl Classes {
+    fn new(items: &[Item], kept: &[usize], layouts: &Layouts) -> Self {
+        let mut by_path: HashMap<Vec<String>, Class> = HashMap::new();
+        let mut torchrun: BTreeSet<Vec<String>> = BTreeSet::new();
+        for &n in kept {
+            let item = &items[n];
+            for end in 1..item.parts.len() {
+                let path = &item.parts[..end];
+                if by_path.contains_key(path) {
+                    continue;
+                }
+                let name = &item.parts[end - 1];
+                let archive = item.archives.contains(&(end - 1));
+                let told = if archive { layouts.archive(name) } else { layouts.folder(name) };
+                by_path.insert(path.to_vec(), classify(&told, end == 1));
+                if is_attempt(name) && end > 1 {
+                    torchrun.insert(item.parts[..end - 1].to_vec());
+                }
+            }
+        }
+        // The only run without an id in its folder is that of the job there.
+        let mut nameless: HashMap<Vec<String>, usize> = HashMap::new();
+        for path in &torchrun {
+            if path.last().map(|name| run_of(name)) == Some(Some(None)) {
+                *nameless.entry(path[..path.len() - 1].to_vec()).or_default() += 1;
+            }
+        }
+        for path in torchrun {
+            let own = path.last().map_or("", String::as_str);
+            let claimed = (1..path.len())
+                .any(|end| matches!(by_path.get(&path[..end]), Some(Class::Sure(_) | Class::Loose)));
+            if let Some(id) = run_of(own)
+                && path.len() > 1
+            {
+                let class = match id {
+                    _ if claimed => Class::Part,
+                    Some(id) => Class::Sure(id),
+                    None if nameless.get(&path[..path.len() - 1]) == Some(&1) => Class::Part,
+                    None => Class::Loose,
+                };
+                by_path.insert(path, class);
+            }
+        }
+        Self { by_path }
+    }
+
+    fn of(&self, path: &[String]) -> Class {
+        self.by_path.get(path).cloned().unwrap_or(Class::Plain)
+    }
+
+    /// The folders that are no parts of jobs; the first is always shown.
+    fn shown(&self, folders: &[String]) -> String {
+        let shown = (0..folders.len()).filter(|&i| i == 0 || self.of(&folders[..=i]) != Class::Part);
+        shown.map(|i| folders[i].as_str()).collect::<Vec<_>>().join("/")
+    }
+}
+
+fn classify(name: &Name, root: bool) -> Class {
+    match &name.id {
+        Some(Id::Sure(id)) => Class::Sure(id.clone()),
+        Some(Id::Loose(_)) => Class::Loose,
+        None if name.holder || root || !name.stem.is_empty() => Class::Plain,
+        None => Class::Part,
+    }
+}
+
+/// `attempt_0`, as torchrun calls the folder below that of a run.
+fn is_attempt(name: &str) -> bool {
+    name.strip_prefix("attempt_").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The run of a folder that torchrun made: the run's id and eight letters drawn on each host; the inner `None` is a
+/// run without an id.
+fn run_of(name: &str) -> Option<Option<String>> {
+    let (id, drawn) = name.rsplit_once('_')?;
+    let by_chance = drawn.len() == 8 && drawn.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    by_chance.then(|| (!id.is_empty() && id != "none").then(|| id.to_string()))
+}
+
+/// Sorts one cluster into jobs.
+struct Sort<'a> {
+    key: &'a str,
+    items: &'a [Item],
+    head: &'a mut dyn FnMut(usize) -> Head,
+    looks: bool,
+}
+
+/// Jobs by the folders above and the id: their items, and why these are one.
+type Sure = BTreeMap<(String, String), (Vec<usize>, BTreeSet<&'static str>)>;
+
+/// Files of one name.
+#[derive(Debug, Default, Clone)]
+struct Same {
+    ids: BTreeSet<String>,
+    items: Vec<usize>,
+    part: bool,
+}
+
+impl Sort<'_> {
+    fn cluster(&mut self, cluster: Cluster, sure: &mut Sure, folders: &mut Vec<Group>, out: &mut Grouping) {
+        let mut by_id: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut loose: BTreeMap<String, Same> = BTreeMap::new();
+        let mut rest: BTreeMap<String, Same> = BTreeMap::new();
+        for (n, name) in cluster.items {
+            match name.id {
+                Some(Id::Sure(id)) => by_id.entry(id).or_default().push(n),
+                Some(Id::Loose(id)) => {
+                    let same = loose.entry(name.stem).or_default();
+                    same.items.push(n);
+                    same.ids.insert(id);
+                }
+                None => {
+                    let same = rest.entry(name.stem).or_default();
+                    same.items.push(n);
+                    same.part |= name.part;
+                }
+            }
+        }
+        join_loose(&mut by_id, &mut loose);
+        series(&mut rest);
+        self.unite(&mut loose);
+        let named = by_id.len() + loose.len();
+        if cluster.loose && named <= 1 || named == 0 && rest.len() <= 1 {
+            let lists =
+                by_id.into_values().chain(loose.into_values().chain(rest.into_values()).map(|s| s.items));
+            let why = if cluster.loose { RUN } else { WHOLE };
+            return folders.push(whole(self.key, why, lists.flatten()));
+        }
+        if named == 0 {
+            return self.by_stems(rest, folders);
+        }
+        let beside = rest.remove("").map(|s| s.items).unwrap_or_default();
+        let rest = self.join_rest(&mut by_id, &mut loose, rest);
+        if named == 1 {
+            by_id
+                .values_mut()
+                .chain(loose.values_mut().map(|s| &mut s.items))
+                .for_each(|l| l.extend(&beside));
+        } else {
+            out.left_out.extend(beside.into_iter().map(|n| (n, NO_JOB)));
+        }
+        for (id, list) in by_id {
+            let entry = sure.entry((self.key.to_string(), id)).or_default();
+            entry.0.extend(list);
+            entry.1.insert("the names hold the job's number");
+        }
+        for (stem, same) in loose {
+            folders.push(whole(
+                &format!("{}/{stem}", self.key),
+                "names that differ in parts only",
+                same.items,
+            ));
+        }
+        for (stem, same) in rest {
+            folders.push(whole(&format!("{}/{stem}", self.key), "a name of its own", same.items));
+        }
+    }
+
+    /// Names without an id beside jobs with one: where the first lines, or that there is but one job, say whose.
+    fn join_rest(
+        &mut self,
+        by_id: &mut BTreeMap<String, Vec<usize>>,
+        loose: &mut BTreeMap<String, Same>,
+        rest: BTreeMap<String, Same>,
+    ) -> BTreeMap<String, Same> {
+        // Several names, or several that tell ranks or hosts, are jobs beside a job rather than parts of it.
+        let few = rest.len() <= 3 && rest.values().filter(|s| s.part).count() <= 1;
+        let one = by_id.len() + loose.len() == 1 && few;
+        let mut left = BTreeMap::new();
+        for (stem, same) in rest {
+            let said = self.said(&same.items);
+            if let Some(id) = said.jobs.iter().find(|j| by_id.contains_key(*j)) {
+                by_id.entry(id.clone()).or_default().extend(same.items);
+            } else if one && said.jobs.is_empty() {
+                let list =
+                    by_id.values_mut().next().or_else(|| loose.values_mut().next().map(|s| &mut s.items));
+                list.into_iter().for_each(|l| l.extend(&same.items));
+            } else {
+                left.insert(stem, same);
+            }
+        }
+        left
+    }
+
+    /// A folder with several names and no id in any.
+    fn by_stems(&mut self, mut rest: BTreeMap<String, Same>, folders: &mut Vec<Group>) {
+        let beside = rest.remove("").map(|s| s.items).unwrap_or_default();
+        let named = rest.len();
+        let parts = rest.values().filter(|s| s.part).count();
+        self.unite(&mut rest);
+        let said: Vec<Head> = rest.values().map(|s| self.said(&s.items)).collect();
+        let telling = said.iter().filter(|s| **s != Head::default()).count();
+        let differ = (0..said.len()).any(|a| (a + 1..said.len()).any(|b| conflict(&said[a], &said[b])));
+        let split = differ || telling < 2 && (named >= MANY || parts > 1 || numbered(rest.keys()));
+        if rest.len() <= 1 || !split {
+            let all = rest.into_values().flat_map(|s| s.items).chain(beside);
+            return folders.push(whole(self.key, WHOLE, all));
+        }
+        let why = if differ { "the first lines tell them apart" } else { "names of their own" };
+        let only = if telling == 1 { said.iter().position(|s| *s != Head::default()) } else { None };
+        for (n, (stem, same)) in rest.into_iter().enumerate() {
+            let more = if only == Some(n) { beside.clone() } else { Vec::new() };
+            folders.push(whole(&format!("{}/{stem}", self.key), why, same.items.into_iter().chain(more)));
+        }
+        if only.is_none() && !beside.is_empty() {
+            folders.push(whole(&format!("{}/(beside)", self.key), "what names no job", beside));
+        }
+    }
+
+    /// Puts names together whose first lines name the same communicator or job.
+    fn unite(&mut self, groups: &mut BTreeMap<String, Same>) {
+        if !self.looks || groups.len() < 2 {
+            return;
+        }
+        let heads: Vec<Head> = groups.values().map(|s| self.said(&s.items)).collect();
+        let old: Vec<(String, Same)> = std::mem::take(groups).into_iter().collect();
+        let mut owner: BTreeMap<&String, usize> = BTreeMap::new();
+        let mut into: Vec<usize> = (0..old.len()).collect();
+        for (n, head) in heads.iter().enumerate() {
+            for id in head.comms.iter().chain(&head.jobs) {
+                let first = *owner.entry(id).or_insert(n);
+                let copy = self.items[old[first].1.items[0]].size == self.items[old[n].1.items[0]].size
+                    && first != n
+                    && head == &heads[first]
+                    && old[n].1.items.len() == old[first].1.items.len()
+                    && self.same_names(&old[n].1.items, &old[first].1.items);
+                if !copy {
+                    let (a, b) = (root(&into, first), root(&into, n));
+                    into[a.max(b)] = a.min(b);
+                }
+            }
+        }
+        for n in 0..old.len() {
+            let to = root(&into, n);
+            let same = groups.entry(old[to].0.clone()).or_default();
+            same.items.extend(&old[n].1.items);
+            same.ids.extend(old[n].1.ids.iter().cloned());
+            same.part |= old[n].1.part;
+        }
+    }
+
+    fn same_names(&self, a: &[usize], b: &[usize]) -> bool {
+        a.iter().zip(b).all(|(&a, &b)| self.items[a].parts.last() == self.items[b].parts.last())
+    }
+
+    /// What the first lines of the first two files say together.
+    fn said(&mut self, items: &[usize]) -> Head {
+        let mut all = Head::default();
+        if !self.looks {
+            return all;
+        }
+        for &n in items.iter().take(2) {
+            let head = (self.head)(n);
+            all.comms.extend(head.comms);
+            all.jobs.extend(head.jobs);
+        }
+        for list in [&mut all.comms, &mut all.jobs] {
+            list.sort();
+            list.dedup();
+        }
+        all
+    }
+}
+
+fn root(into: &[usize], mut n: usize) -> usize {
+    while into[n] != n {
+        n = into[n];
+    }
+    n
+}
+
+fn whole(key: &str, why: &str, items: impl IntoIterator<Item = usize>) -> Group {
+    let mut items: Vec<usize> = items.into_iter().collect();
+    items.sort_unstable();
+    Group { key: key.to_string(), why: why.to_string(), id: None, items }
+}
+
+/// A name that is nothing but an id and words (`dmesg-4711`) goes to the one job with that id, and a name with the
+/// number of a job to that job.
+fn join_loose(by_id: &mut BTreeMap<String, Vec<usize>>, loose: &mut BTreeMap<String, Same>) {
+    for (stem, same) in std::mem::take(loose) {
+        let id = same.ids.iter().next().cloned().unwrap_or_default();
+        match by_id.get_mut(&id) {
+            Some(list) => list.extend(same.items),
+            None => {
+                loose.insert(stem, same);
+            }
+        }
+    }
+    // Nothing but the number: it joins the one name that has it.
+    let bare: Vec<String> =
+        loose.iter().filter(|(stem, s)| s.ids.contains(*stem)).map(|l| l.0.clone()).collect();
+    for stem in bare {
+        let others: Vec<String> =
+            loose.iter().filter(|(o, s)| **o != stem && s.ids.contains(&stem)).map(|l| l.0.clone()).collect();
+        if let [one] = others.as_slice()
+            && let Some(same) = loose.remove(&stem)
+            && let Some(into) = loose.get_mut(one)
+        {
+            into.items.extend(same.items);
+        }
+    }
+}
+
+/// Names that differ in one number, which counts from 0: ranks or hosts.
+fn series(rest: &mut BTreeMap<String, Same>) {
+    let mut by_shape: BTreeMap<String, BTreeMap<u32, String>> = BTreeMap::new();
+    for stem in rest.keys() {
+        let digits = stem.len() - stem.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        if let Ok(n) = stem[stem.len() - digits..].parse()
+            && digits <= 4
+        {
+            by_shape.entry(stem[..stem.len() - digits].to_string()).or_default().insert(n, stem.clone());
+        }
+    }
+    for (shape, stems) in by_shape {
+        let from_zero = stems.keys().zip(0..).all(|(&n, want)| n == want);
+        if stems.len() > 1 && from_zero {
+            let stem = shape.trim_end_matches('-').to_string();
+            for old in stems.values() {
+                if let Some(same) = rest.remove(old) {
+                    let into = rest.entry(stem.clone()).or_default();
+                    into.items.extend(same.items);
+                    into.part = true;
+                }
+            }
+        }
+    }
+}
+
+/// Whether names are one word with different numbers.
+fn numbered<'a>(stems: impl Iterator<Item = &'a String>) -> bool {
+    let shapes: Vec<&str> = stems.map(|s| s.trim_end_matches(|c: char| c.is_ascii_digit())).collect();
+    shapes.len() > 1 && shapes.windows(2).all(|w| w[0] == w[1])
+}
+
+/// Whether two files cannot be of one job, by their first lines.
+fn conflict(a: &Head, b: &Head) -> bool {
+    let apart =
+        |a: &[String], b: &[String]| !a.is_empty() && !b.is_empty() && !a.iter().any(|x| b.contains(x));
+    let shared = |a: &[String], b: &[String]| a.iter().any(|x| b.contains(x));
+    if shared(&a.jobs, &b.jobs) || shared(&a.comms, &b.comms) {
+        return false;
+    }
+    apart(&a.jobs, &b.jobs) || apart(&a.comms, &b.comms)
+}
+
+/// Folders side by side whose files name the same communicator are hosts of one job, unless they are copies.
+fn unite_siblings(items: &[Item], folders: &mut Vec<Group>, head: &mut dyn FnMut(usize) -> Head) {
+    let mut by_comm: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (n, group) in folders.iter().enumerate() {
+        let plain = matches!(group.why.as_str(), WHOLE | RUN);
+        let Some((above, _)) = group.key.rsplit_once('/') else { continue };
+        if plain {
+            for comm in head(group.items[0]).comms {
+                by_comm.entry((above.to_string(), comm)).or_default().push(n);
+            }
+        }
+    }
+    let mut into: Vec<usize> = (0..folders.len()).collect();
+    for list in by_comm.values() {
+        for &n in &list[1..] {
+            let shape = |g: &Group| -> Vec<(Option<&String>, u64)> {
+                g.items.iter().map(|&i| (items[i].parts.last(), items[i].size)).collect()
+            };
+            if shape(&folders[list[0]]) != shape(&folders[n]) {
+                let (a, b) = (root(&into, list[0]), root(&into, n));
+                into[a.max(b)] = a.min(b);
+            }
+        }
+    }
+    for n in (0..folders.len()).rev() {
+        let to = root(&into, n);
+        if to != n {
+            let more = std::mem::take(&mut folders[n].items);
+            folders[to].items.extend(more);
+            folders[to].items.sort_unstable();
+            folders[to].why = "folders side by side with one communicator".into();
+        }
+    }
+    folders.retain(|g| !g.items.is_empty());
+}

@@ -1,0 +1,411 @@
+//! A whole archive: every job is found with all its files, every planted cause
+//! too; a second scan reads nothing; one that was stopped goes on; parts make
+//! the whole.
+
+#![allow(clippy::unwrap_used, dead_code, reason = "a test; it shares helpers")]
+
+#[path = "../examples/archive.rs"]
+mod archive;
+
+use archive::Truth;
+use ncclcheck::engine::Engine;
+use ncclcheck::scan::{self, GroupBy, Index, Only, Options, Outcome, Plan, Record, Shard, Watch};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const JOBS: usize = 60;
+
+struct Made {
+    folder: tempfile::TempDir,
+    truth: Vec<Truth>,
+}
+
+impl Made {
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("archive")
+    }
+
+    fn options(&self) -> Options {
+        Options { roots: vec![self.root()], threads: 2, ..Options::default() }
+    }
+}
+
+/// The archive of all tests, which none changes.
+fn made() -> &'static Made {
+    static MADE: OnceLock<Made> = OnceLock::new();
+    MADE.get_or_init(|| make(JOBS as u64, 7))
+}
+
+fn make(jobs: u64, seed: u64) -> Made {
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = archive::Wanted { jobs, size: jobs * 60_000, seed, out: folder.path().join("archive") };
+    let truth = archive::make(wanted).unwrap();
+    Made { folder, truth }
+}
+
+fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| Engine::new(&[]).unwrap())
+}
+
+fn plan(options: &Options, index: &mut Index) -> Plan {
+    scan::plan(&engine().knowledge, options, index).unwrap()
+}
+
+fn read(options: &Options, index: &mut Index) -> Outcome {
+    let plan = plan(options, index);
+    scan::run(engine(), plan, options, index, &(), &AtomicBool::new(false)).unwrap()
+}
+
+/// One scan of the archive of all tests.
+fn records() -> &'static [Record] {
+    static RECORDS: OnceLock<Vec<Record>> = OnceLock::new();
+    RECORDS.get_or_init(|| read(&made().options(), &mut Index::in_memory().unwrap()).records)
+}
+
+#[test]
+fn every_job_is_grouped_right_and_every_planted_cause_is_found() {
+    let root = format!("{}/", made().root().display());
+    let plan = plan(&made().options(), &mut Index::in_memory().unwrap());
+    let jobs: BTreeMap<Vec<String>, &str> = plan
+        .groups
+        .iter()
+        .map(|(job, _, files)| {
+            let mut files: Vec<String> =
+                files.iter().map(|f| f.strip_prefix(&root).unwrap().into()).collect();
+            files.sort();
+            (files, job.as_str())
+        })
+        .collect();
+    let mut wrong = Vec::new();
+    for truth in &made().truth {
+        // An archive whose name tells the job is not looked into for that.
+        let archive = vec![truth.files[0].split('!').next().unwrap().to_string()];
+        let Some(job) = jobs.get(&truth.files).or_else(|| jobs.get(&archive)) else {
+            wrong.push(format!("no job of just {:?}", truth.files));
+            continue;
+        };
+        let record = records().iter().find(|r| r.job == *job).unwrap();
+        if record.cause.as_deref() != truth.cause {
+            wrong.push(format!("{job}: {:?}, not {:?}", record.cause, truth.cause));
+        }
+        assert_eq!(record.failed(), truth.cause.is_some(), "{job}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!((plan.groups.len(), records().len()), (JOBS, JOBS));
+    let broken: Vec<&Record> = records().iter().filter(|r| !r.problems.is_empty()).collect();
+    assert!(!broken.is_empty() && broken.iter().all(|r| r.job.contains("/damaged/")), "{broken:?}");
+}
+
+#[test]
+fn a_second_scan_reads_what_is_new_or_has_grown_and_nothing_else() {
+    let own = make(28, 3);
+    let options = own.options();
+    let mut index = Index::open(&own.folder.path().join("index")).unwrap();
+    let first = read(&options, &mut index);
+    assert_eq!((first.read, first.reused), (28, 0));
+    let second = read(&options, &mut index);
+    assert_eq!((second.read, second.reused, second.bytes), (0, 28, 0));
+    assert_eq!(first.records, second.records);
+
+    // The same bytes written again are not read again.
+    let slurm = own.root().join(&own.truth[0].files[0]);
+    let text = fs::read(&slurm).unwrap();
+    fs::remove_file(&slurm).unwrap();
+    fs::write(&slurm, &text).unwrap();
+    assert_eq!(plan(&options, &mut index).to_read(), 0);
+    // More of it is, and so is a new file of a job, and a new job.
+    fs::write(&slurm, [&text[..], b"one more line\n"].concat()).unwrap();
+    let ranks = own.root().join(&own.truth[1].files[0]);
+    fs::write(ranks.with_file_name("dmesg-node000.txt"), "Feb 03 10:20:00 node000 kernel: eth0: link up\n")
+        .unwrap();
+    fs::write(own.root().join("slurm-99999.out"), "done\n").unwrap();
+    let third = read(&options, &mut index);
+    assert_eq!((third.read, third.reused), (3, 26));
+    assert_eq!(read(&options, &mut index).read, 0);
+    // Other knowledge judges anew.
+    assert_eq!(plan(&Options { knowledge: 1, ..own.options() }, &mut index).to_read(), 29);
+    assert_eq!(plan(&Options { again: true, ..own.options() }, &mut index).to_read(), 29);
+    // A job that is gone stays in the index; one whose files are another's now does not.
+    fs::remove_file(own.root().join("slurm-99999.out")).unwrap();
+    assert_eq!(read(&options, &mut index).records.len(), 28);
+    assert_eq!(index.jobs_known().unwrap(), 29);
+    let by_file = Options { group_by: GroupBy::File, ..own.options() };
+    let regrouped = read(&by_file, &mut index);
+    let left = index.records().unwrap();
+    assert_eq!(
+        left.len(),
+        regrouped.records.len() + 1,
+        "jobs of the old grouping are counted beside the new"
+    );
+}
+
+/// Stops after some jobs.
+struct StopAfter(AtomicUsize, AtomicBool);
+
+impl Watch for StopAfter {
+    fn read(&self, _bytes: u64, _record: &Record) {
+        if self.0.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.1.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+#[test]
+fn a_scan_that_was_stopped_goes_on_to_the_same_records() {
+    let own = tempfile::tempdir().unwrap();
+    let mut index = Index::open(&own.path().join("index")).unwrap();
+    let options = made().options();
+    let watch = StopAfter(AtomicUsize::new(9), AtomicBool::new(false));
+    let first = plan(&options, &mut index);
+    let stopped = scan::run(engine(), first, &options, &mut index, &watch, &watch.1).unwrap();
+    assert!(stopped.stopped && stopped.read >= 9 && stopped.read < JOBS, "{}", stopped.read);
+    let rest = read(&options, &mut index);
+    assert_eq!((rest.reused, rest.read), (stopped.read, JOBS - stopped.read));
+    assert_eq!(rest.records, records());
+}
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ncclcheck"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    program(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_scan_that_was_killed_goes_on_to_the_same_records() {
+    let own = tempfile::tempdir().unwrap();
+    let index = own.path().join("index");
+    let root = made().root();
+    let args = ["scan", "--threads", "1", "--index", index.to_str().unwrap(), root.to_str().unwrap()];
+    let mut child = program(&args).stdout(Stdio::null()).spawn().unwrap();
+    // As soon as some jobs stand in the index, whenever that is.
+    while child.try_wait().unwrap().is_none() {
+        if Index::read_only(&index)
+            .and_then(|i| i.jobs_known().map_err(|e| e.to_string()))
+            .is_ok_and(|n| n >= 5)
+        {
+            child.kill().unwrap();
+            break;
+        }
+        std::thread::yield_now();
+    }
+    child.wait().unwrap();
+    assert!(Index::read_only(&index).unwrap().jobs_known().unwrap() >= 5);
+    let output = run(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let mut whole = Vec::new();
+    scan::write(records(), scan::Table::Ndjson, &mut whole).unwrap();
+    assert_eq!(text(&output.stdout), text(&whole));
+}
+
+#[test]
+fn sixteen_parts_are_the_whole() {
+    let root = made().root();
+    let mut lists = Vec::new();
+    for number in 1..=16 {
+        let options = Options { shard: Some(Shard { number, of: 16 }), ..made().options() };
+        lists.push(read(&options, &mut Index::in_memory().unwrap()).records);
+    }
+    assert!(lists.iter().filter(|l| !l.is_empty()).count() > 8, "the parts are about equal");
+    assert_eq!(lists.iter().map(Vec::len).sum::<usize>(), JOBS, "no job is in two parts");
+    // In any order, and with one part twice.
+    lists.reverse();
+    lists.push(lists[3].clone());
+    let merged = scan::merge(lists);
+    assert_eq!(merged.records, records());
+    assert!(merged.differ.is_empty());
+    assert_eq!(scan::Fleet::new(&merged.records), scan::Fleet::new(records()));
+    assert!(root.is_dir());
+}
+
+#[test]
+fn threads_and_order_cannot_be_seen() {
+    let one = Options { threads: 1, ..made().options() };
+    assert_eq!(read(&one, &mut Index::in_memory().unwrap()).records, records());
+}
+
+#[test]
+fn globs_choose_files() {
+    let only = |include: &[&str], exclude: &[&str]| {
+        let all = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        Options { only: Only::new(&all(include), &all(exclude)).unwrap(), ..made().options() }
+    };
+    let count = |o: &Options| plan(o, &mut Index::in_memory().unwrap()).groups.len();
+    let pods = count(&only(&["pods"], &[]));
+    assert!(pods > 1 && pods < JOBS);
+    assert_eq!(count(&only(&[], &["pods"])), JOBS - pods);
+    assert_eq!(count(&only(&["pods/**/*.log", "pods/*.log"], &[])), pods);
+    assert_eq!(count(&only(&["*.nothing"], &[])), 0);
+    assert!(Only::new(&["[".into()], &[]).is_err());
+}
+
+#[test]
+fn the_program_writes_tables_and_answers_questions() {
+    let own = tempfile::tempdir().unwrap();
+    let at = |name: &str| own.path().join(name).display().to_string();
+    let root = made().root().display().to_string();
+    let output = run(&[
+        "scan",
+        &root,
+        "--index",
+        &at("index"),
+        "-o",
+        &at("a.parquet"),
+        "-o",
+        &at("a.csv"),
+        "-o",
+        &at("a.ndjson"),
+        "-o",
+        &at("a.md"),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("memory/gpu-oom-app") && shown.contains("node001"), "{shown}");
+    assert!(!shown.contains('\u{1b}'));
+    let mut whole = Vec::new();
+    scan::write(records(), scan::Table::Ndjson, &mut whole).unwrap();
+    assert_eq!(fs::read(at("a.ndjson")).unwrap(), whole);
+    assert_eq!(fs::read_to_string(at("a.csv")).unwrap().lines().count(), JOBS + 1);
+    assert!(fs::read(at("a.parquet")).unwrap().starts_with(b"PAR1"));
+    assert!(fs::read_to_string(at("a.md")).unwrap().contains("| cause | jobs |"));
+
+    let planted = made().truth.iter().filter(|t| t.cause == Some("gpu/xid")).count();
+    for from in [vec!["--index".to_string(), at("index")], vec![at("a.ndjson")]] {
+        let mut args = vec!["jobs", "--cause", "gpu/xid", "--format", "ndjson"];
+        args.extend(from.iter().map(String::as_str));
+        let output = run(&args);
+        assert_eq!((output.status.code(), text(&output.stdout).lines().count()), (Some(0), planted));
+    }
+    let none = run(&["jobs", "--index", &at("index"), "--host", "no-such-host"]);
+    assert_eq!((none.status.code(), none.stdout.len()), (Some(1), 0));
+    let trends = run(&["trends", "--index", &at("index"), "--format", "markdown"]);
+    assert!(text(&trends.stdout).contains("gpu/xid") && text(&trends.stdout).contains("2026-W"));
+
+    let xid = records().iter().find(|r| r.cause.as_deref() == Some("gpu/xid")).unwrap();
+    let show = run(&["show", &xid.job, "--index", &at("index")]);
+    assert!(
+        show.status.code() == Some(0) && text(&show.stdout).contains("[gpu/xid]"),
+        "{}",
+        text(&show.stdout)
+    );
+    let json = run(&["show", &xid.job, "--json", "--index", &at("index")]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["diagnoses"][0]["cause"], "gpu/xid");
+    assert_eq!(run(&["show", "no-such-job", "--index", &at("index")]).status.code(), Some(1));
+
+    fs::write(at("one"), &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(run(&["merge", &at("one")]).status.code(), Some(2), "a cut record is no record");
+    let merged = run(&["merge", &at("index"), &at("a.ndjson")]);
+    assert_eq!(merged.stdout, whole);
+}
+
+#[test]
+fn an_index_remembers_and_never_judges() {
+    let own = tempfile::tempdir().unwrap();
+    let list = own.path().join("a.ndjson");
+    let mut file = fs::File::create(&list).unwrap();
+    scan::write(records(), scan::Table::Ndjson, &mut file).unwrap();
+    let truth =
+        made().truth.iter().find(|t| t.cause == Some("memory/gpu-oom-app") && t.files.len() == 1).unwrap();
+    let log = made().root().join(&truth.files[0]).display().to_string();
+    let plain = run(&["diagnose", "--format", "json", &log]);
+    let with = run(&["diagnose", "--format", "json", "--archive", list.to_str().unwrap(), &log]);
+    assert_eq!((plain.status.code(), with.status.code()), (Some(1), Some(1)));
+    let of = |o: &Output| serde_json::from_slice::<serde_json::Value>(&o.stdout).unwrap();
+    let (plain, mut with) = (of(&plain), of(&with));
+    let alike = made().truth.iter().filter(|t| t.cause == truth.cause).count() - 1;
+    let notice = with["notices"].as_array_mut().unwrap().pop().unwrap();
+    let title = notice["title"].as_str().unwrap();
+    assert!(title.starts_with(&format!("Like {alike} earlier jobs, last on 2026-02-03")), "{title}");
+    assert_eq!(notice["severity"], "notice");
+    assert_eq!(plain, with, "nothing else changes");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_one_line() {
+    let own = tempfile::tempdir().unwrap();
+    let at = |name: &str| own.path().join(name).display().to_string();
+    fs::write(at("log.txt"), "not an index\n".repeat(100)).unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    let wrong: [&[&str]; 8] = [
+        &["scan", "--no-index", &at("nowhere")],
+        &["scan", "--index", &at("log.txt"), &at("empty")],
+        &["scan", "--no-index", "--shard", "17/16", &at("empty")],
+        &["scan", "--no-index", "--group-by", "x/[", &at("empty")],
+        &["scan", "--no-index", "--since", "yesterday", &at("empty")],
+        &["scan", "--no-index", "-o", &at("a.xlsx"), &at("empty")],
+        &["jobs", "--index", &at("nowhere")],
+        &["merge", &at("log.txt")],
+    ];
+    for args in wrong {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{args:?}");
+    }
+    assert!(!Path::new(&at("nowhere")).exists());
+    let empty = run(&["scan", "--no-index", &at("empty")]);
+    assert_eq!(empty.status.code(), Some(0), "{}", text(&empty.stderr));
+}
+
+#[test]
+fn hostile_and_broken_files_stop_nothing() {
+    let own = tempfile::tempdir().unwrap();
+    let at = |name: &str| own.path().join(name);
+    fs::create_dir_all(at("a/job-1")).unwrap();
+    fs::create_dir_all(at("a/job-2")).unwrap();
+    fs::write(at("a/job-1/x.tar.gz"), b"\x1f\x8b\x08 not gzip at all").unwrap();
+    fs::write(at("a/job-1/rank0.log"), [0u8, 159, 146, 150].repeat(3000)).unwrap();
+    fs::write(at("a/job-2/\u{1b}[31m|evil|.log"), "ValueError: =1+1|<script>\n").unwrap();
+    fs::write(at("a/slurm-3.out"), "").unwrap();
+    let root = at("a").display().to_string();
+    let output = run(&["scan", "--no-index", &root]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let records: Vec<Record> =
+        text(&output.stdout).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(records.len(), 3);
+    assert!(!records[0].problems.is_empty(), "{:?}", records[0]);
+    for form in ["text", "markdown"] {
+        let page = text(&run(&["scan", "--no-index", "--format", form, &root]).stdout);
+        assert!(!page.contains('\u{1b}') && !page.contains("<script>"), "{page}");
+    }
+    let dry = text(&run(&["scan", "--no-index", "--dry-run", &root]).stdout);
+    assert!(!dry.contains('\u{1b}'), "{dry}");
+}
+
+/// The table of columns in the documentation is that of the program; `UPDATE_DOCS=1` writes it.
+#[test]
+fn the_columns_are_documented() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/scan.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut table = String::from("| column | type | |\n|---|---|---|\n");
+    for (name, kind, about) in scan::COLUMNS {
+        let kind = match kind {
+            scan::Type::Text => "text",
+            scan::Type::Int => "integer",
+            scan::Type::Float => "number",
+            scan::Type::Texts => "list of texts",
+            scan::Type::Ints => "list of integers",
+        };
+        table.push_str(&format!("| `{name}` | {kind} | {about} |\n"));
+    }
+    let (start, end) = ("<!-- columns -->\n", "<!-- end of columns -->\n");
+    let at = text.find(start).unwrap() + start.len();
+    let to = text.find(end).unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, format!("{}\n{table}\n{}", &text[..at], &text[to..])).unwrap();
+    } else {
+        assert_eq!(text[at..to].trim(), table.trim(), "UPDATE_DOCS=1 writes it");
+    }
+}
