@@ -38,6 +38,8 @@ pub(super) struct Member {
     pub(super) held: Vec<(i64, u32)>,
     /// The first collective that it has not finished.
     pub(super) first: Option<i64>,
+    /// What it finished is concluded from how far the others have come.
+    pub(super) concluded: bool,
 }
 
 /// One group of the job.
@@ -189,8 +191,15 @@ fn member(
     held: &AllHeld,
     mixed: bool,
 ) -> Member {
-    let mut member =
-        Member { rank, trace, reach: Reach::Absent, completed: None, held: Vec::new(), first: None };
+    let mut member = Member {
+        rank,
+        trace,
+        reach: Reach::Absent,
+        completed: None,
+        held: Vec::new(),
+        first: None,
+        concluded: false,
+    };
     let Some(at) = trace else {
         // Lines tell of those that speak; of whom no line is given nothing is said.
         if held.only_lines {
@@ -246,7 +255,7 @@ fn settle(group: &mut Group, traces: &[&Trace]) {
         };
         // Whoever is beyond the last one stands behind what that one has not entered.
         if trace.partial && member.held.is_empty() && member.completed.is_none() {
-            member.completed = lowest;
+            (member.completed, member.concluded) = (lowest, true);
         }
         let records = &trace.records;
         member.first = member.held.iter().find(|h| open(h.0, &records[h.1 as usize])).map(|h| h.0);

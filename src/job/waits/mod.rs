@@ -132,6 +132,8 @@ pub struct Front {
     pub seen: bool,
     /// What is known of it does not speak of this group.
     pub unknown: bool,
+    /// What it finished is concluded from how far the others have come: it need not wait.
+    pub concluded: bool,
 }
 
 /// How far the ranks of a group have come.
@@ -211,6 +213,7 @@ fn front(group: &groups::Group) -> GroupFront {
             completed: m.first.map(|f| f - 1).or(m.completed).or(m.held.last().map(|h| h.0)),
             oldest: m.held.first().map(|h| h.0),
             seen: m.trace.is_some(),
+            concluded: m.concluded,
             unknown: matches!(m.reach, groups::Reach::Unknown | groups::Reach::Absent),
         }
     };

@@ -196,7 +196,7 @@ pub(super) fn waits(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
 fn standing(cx: &Context<'_>) -> RankSet {
     let mut ranks = RankSet::new();
     for group in cx.job.waits.iter().flat_map(|w| &w.groups) {
-        let behind = |f: &&Front| !f.unknown && f.enqueued > f.completed;
+        let behind = |f: &&Front| !f.unknown && !f.concluded && f.enqueued > f.completed;
         ranks.extend(&group.fronts.iter().filter(behind).map(|f| f.rank).collect());
     }
     ranks
