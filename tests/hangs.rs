@@ -63,7 +63,7 @@ fn every_fault_on_every_rank() {
 #[test]
 fn as_json_and_without_counters() {
     all(|kind, rank, seed| {
-        if (rank + kind as usize) % 4 != 0 {
+        if !(rank + kind as usize).is_multiple_of(4) {
             return None;
         }
         let (job, truth) = plant(kind, rank, seed + 100);

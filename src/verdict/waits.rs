@@ -164,14 +164,18 @@ fn wait(waiting: &RankSet, stand: &Stand, group: String, lacks: Vec<(RankSet, &'
     }
 }
 
+/// A group with the places at which its ranks are.
+type Fronted<'g> = (&'g GroupFront, Vec<Front>);
+/// Ranks, processes without a rank, and by what, of one stack.
+type Standing = (RankSet, Vec<String>, String);
 /// Whether it is known, entered and finished, of each front.
 type Shape = Vec<(bool, Option<i64>, Option<i64>)>;
 
 /// Groups in which ranks have come unequally far stand alone; those that are alike are one line.
 fn groups(list: &[GroupFront]) -> Vec<Group> {
     let mut uneven: Vec<Group> = Vec::new();
-    let mut alike: BTreeMap<(&str, Shape), Vec<(&GroupFront, Vec<Front>)>> = BTreeMap::new();
-    let mut even: BTreeMap<(&str, usize), Vec<(&GroupFront, Vec<Front>)>> = BTreeMap::new();
+    let mut alike: BTreeMap<(&str, Shape), Vec<Fronted<'_>>> = BTreeMap::new();
+    let mut even: BTreeMap<(&str, usize), Vec<Fronted<'_>>> = BTreeMap::new();
     for group in list {
         let fronts = fronts(group);
         if fronts.len() > 1 {
@@ -259,7 +263,7 @@ fn fronts(group: &GroupFront) -> Vec<Front> {
 }
 
 fn stacks(job: &Job) -> Vec<Stack> {
-    let mut by: BTreeMap<(&[String], &str), (RankSet, Vec<String>, String)> = BTreeMap::new();
+    let mut by: BTreeMap<(&[String], &str), Standing> = BTreeMap::new();
     for stack in &job.stacks {
         let slot = by.entry((&stack.frames, stack.by)).or_default();
         match stack.rank {
