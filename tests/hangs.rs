@@ -67,7 +67,7 @@ fn as_json_and_without_counters() {
             return None;
         }
         let (job, truth) = plant(kind, rank, seed + 100);
-        let style = Style { json: rank % 2 == 0, plain: rank % 3 == 0, ..Style::default() };
+        let style = Style { json: rank.is_multiple_of(2), plain: rank.is_multiple_of(3), ..Style::default() };
         wrong(&read(&dumps(&job, &style)), &truth)
     });
 }
