@@ -18,6 +18,13 @@ pub const DUMP: &str = "dump.flight-recorder";
 /// A torchelastic error file.
 pub const ERROR_FILE: &str = "torch.elastic.error-file";
 
+/// How far the ranks of a communicator have come, by NCCL's RAS.
+pub const RAS: &str = "nccl.ras.answer";
+/// Ranks of which NCCL's RAS hears nothing.
+pub const RAS_ABSENT: &str = "nccl.ras.absent";
+/// Where a process stood when its stack was taken.
+pub const STACK: &str = "stack.taken";
+
 const TEXT: &str = r#"
 [[message]]
 id = "nccl.warn.unknown"
@@ -56,6 +63,24 @@ door = "line"
 kind = "absent"
 fields = { fault = "text", ranks = "ranks", group = "text", op = "text", seq = "int", detail = "text", waiting = "ranks" }
 [[message]]
+id = "nccl.ras.answer"
+about = "How many operations ranks of a communicator have launched, by NCCL's RAS"
+door = "line"
+kind = "progress"
+fields = { ranks = "ranks", group = "text", size = "int", enqueued = "int" }
+[[message]]
+id = "nccl.ras.absent"
+about = "Ranks that NCCL's RAS holds for dead or that do not answer it"
+door = "line"
+role = "first"
+kind = "absent"
+fields = { ranks = "ranks" }
+[[message]]
+id = "stack.taken"
+about = "Where a process stood when its stack was taken"
+door = "line"
+fields = { by = "text", func = "text" }
+[[message]]
 id = "torch.elastic.error-file"
 about = "A torchelastic error file"
 door = "line"
@@ -76,6 +101,6 @@ pub(super) fn messages() -> Vec<Message> {
 mod tests {
     #[test]
     fn they_parse() {
-        assert_eq!(super::messages().len(), 7);
+        assert_eq!(super::messages().len(), 10);
     }
 }

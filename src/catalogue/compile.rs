@@ -290,8 +290,9 @@ impl Catalogue {
             }
             if nccl && form.level != Level::Warn {
                 if form.opens {
-                    let bulk = self.messages[usize::from(form.message)].bulk;
-                    self.openings.add(&form.has, i, form.message, bulk);
+                    let entry = &self.messages[usize::from(form.message)];
+                    let kind = (entry.bulk, entry.kind == Kind::Enters);
+                    self.openings.add(&form.has, i, form.message, kind);
                 } else {
                     self.info.forms.push(i);
                 }
@@ -367,6 +368,15 @@ impl Catalogue {
     pub fn find_in_line(&self, line: &str) -> Vec<Found> {
         let prefix = crate::text::split_prefix(line.as_bytes());
         self.find(Asked::Line, &line.as_bytes()[prefix.len as usize..], true)
+    }
+
+    /// What an INFO line of NCCL means, its launcher's prefix and header before it.
+    #[must_use]
+    pub fn find_in_info(&self, line: &str) -> Vec<Found> {
+        let prefix = crate::text::split_prefix(line.as_bytes());
+        let rest = &line.as_bytes()[prefix.len as usize..];
+        let body = crate::text::nccl_quick(rest).map_or(rest, |q| &rest[q.body as usize..]);
+        self.find(Asked::Info, body, true)
     }
 
     /// Messages that claim a text of NCCL equally well in a release: each has a form that the release prints, that fits

@@ -162,6 +162,8 @@ pub struct BulkCount {
     pub message: MessageId,
     /// Speaker.
     pub speaker: u32,
+    /// A number for the communicator, where these are kept apart; else 0.
+    pub part: u64,
     /// Exact count.
     pub count: u64,
     /// Last one.

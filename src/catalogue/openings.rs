@@ -23,6 +23,7 @@ struct Opens {
     form: usize,
     message: MessageId,
     bulk: bool,
+    by_comm: bool,
 }
 
 impl Opens {
@@ -46,8 +47,10 @@ fn first(text: &[u8]) -> u64 {
 }
 
 impl Openings {
-    /// Adds an opening of a form; openings under two bytes are not taken.
-    pub(super) fn add(&mut self, opening: &[u8], form: usize, message: MessageId, bulk: bool) {
+    /// Adds an opening of a form; openings under two bytes are not taken. `kind`: its lines are only counted, and the
+    /// last one of each communicator is kept.
+    pub(super) fn add(&mut self, opening: &[u8], form: usize, message: MessageId, kind: (bool, bool)) {
+        let (bulk, by_comm) = kind;
         let Some(&[a, b]) = opening.get(..2) else { return };
         if self.places.is_empty() {
             self.places = vec![0; 1 << 16];
@@ -60,7 +63,7 @@ impl Openings {
         let slot = &mut self.slots[usize::from(*place) - 1];
         let mask = if opening.len() >= 8 { u64::MAX } else { (1 << (8 * opening.len())) - 1 };
         let first = (first(opening) & mask, mask);
-        slot.push(Opens { text: opening.to_vec(), first, form, message, bulk });
+        slot.push(Opens { text: opening.to_vec(), first, form, message, bulk, by_comm });
         // Lines of a bulk opening are counted without a look, so one that several messages share is none.
         let mut same = slot.iter().filter(|o| o.text == opening);
         if same.any(|o| o.message != message) {
@@ -87,7 +90,7 @@ impl Openings {
         }
         let word = first(text);
         let o = slot.iter().find(|o| o.begins(text, word))?;
-        Some(Opened { message: o.message, bulk: o.bulk, which: o.form as u32 })
+        Some(Opened { message: o.message, bulk: o.bulk, by_comm: o.by_comm, which: o.form as u32 })
     }
 
     /// The forms of all of them, longest first.

@@ -626,6 +626,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         let scanned = self.scanned.bulk.iter().map(|b| BulkCount {
             message: b.message,
             speaker: b.speaker,
+            part: b.part,
             count: b.count,
             last: said(self.view, b.last),
             before: None,

@@ -15,6 +15,7 @@ Examples:
   ncclcheck env job.sbatch                      a job's variables before it starts
   ncclcheck memory logs/                        what NCCL holds of GPU memory
   ncclcheck events run.log                      what is read from a log
+  ncclcheck waits dumps/                        who waits for whom in a hang
   ncclcheck scan /archive/2026                  many jobs: what fails most, and where
   ncclcheck diff good/ bad/                     what differs between two jobs
 
@@ -68,6 +69,16 @@ Examples:
   ncclcheck events run.log
   ncclcheck events --unknown logs/              lines that look like trouble and that no message knows
   ncclcheck events --format ndjson run.log | jq .message";
+
+const WAITS_EXAMPLES: &str = "\
+Examples:
+  ncclcheck waits dumps/                        Flight Recorder dumps of all ranks
+  ncclcheck waits logs/ dumps/ stacks/          with logs, RAS answers and stacks
+  ncclcheck waits --dot dumps/ | dot -Tsvg > waits.svg
+  ncclcheck waits --format json dumps/ | jq .roots
+
+Exit status: 0 nobody is seen waiting; 1 somebody is; 2 wrong usage, or nothing
+could be read.";
 
 const DIFF_EXAMPLES: &str = "\
 Examples:
@@ -231,6 +242,9 @@ pub(super) enum Command {
     /// Prints what is read from the logs, one line an event
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
+    /// Shows who waits for whom in a hang: groups, how far each rank has come, and where the chains end
+    #[command(after_help = WAITS_EXAMPLES)]
+    Waits(Waits),
     /// Says what differs between the logs of a good job and of a bad one, most telling first
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(Diff),
@@ -484,6 +498,33 @@ pub(super) struct Events {
 pub(super) enum ListFormat {
     Text,
     Ndjson,
+}
+
+/// Arguments of `waits`.
+#[derive(Debug, Args)]
+pub(super) struct Waits {
+    #[command(flatten)]
+    pub(super) sources: Sources,
+    /// Form of the view
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(super) format: WaitsFormat,
+    /// The graph for Graphviz, as `--format dot`
+    #[arg(long, conflicts_with = "format")]
+    pub(super) dot: bool,
+    /// Everything instead of the most telling lines
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// Columns to use; the terminal's unless given, 100 where there is none
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..))]
+    pub(super) width: Option<u16>,
+}
+
+/// Forms of the view of waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum WaitsFormat {
+    Text,
+    Dot,
+    Json,
 }
 
 /// Arguments of `diff`.

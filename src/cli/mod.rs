@@ -15,6 +15,7 @@ mod scan;
 mod signals;
 mod sources;
 mod unknown;
+mod waits;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -38,6 +39,7 @@ pub fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&cli.global, args),
         Command::Env(args) => env::run(&cli.global, args),
         Command::Events(args) => events::run(&cli.global, args),
+        Command::Waits(args) => waits::run(&cli.global, args),
         Command::Diff(args) => diff::run(&cli.global, args),
         Command::Unknown(args) => unknown::run(&cli.global, args),
         Command::Memory(args) => memory::run(&cli.global, args),

@@ -12,6 +12,7 @@ mod pickle;
 mod ras;
 mod recorder;
 mod stacks;
+mod stacks_text;
 mod tree;
 
 #[cfg(test)]
@@ -77,9 +78,9 @@ pub fn read(bytes: &[u8], name: &str) -> Option<(Dump, Vec<Damage>)> {
     } else {
         let start = bytes.iter().position(|b| !b.is_ascii_whitespace())?;
         match bytes[start] {
-            b'{' | b'[' => from_json(&bytes[start..], name, &mut damage),
-            b'N' | b'J' => from_text(&bytes[start..]),
-            _ => None,
+            b'{' => from_json(&bytes[start..], name, &mut damage),
+            b'[' => from_json(&bytes[start..], name, &mut damage).or_else(|| from_text(&bytes[start..])),
+            _ => from_text(&bytes[start..]),
         }
     };
     dump.map(|dump| (dump, damage))
@@ -89,8 +90,10 @@ fn from_pickle(bytes: &[u8], damage: &mut Vec<Damage>) -> Option<Dump> {
     let (tree, root, end) = pickle::read(bytes);
     match end {
         pickle::End::Refused(what) => {
-            damage.push(Damage(format!("asks to import or call {what}: refused")));
-            return Some(Dump::FlightRecorder(FlightRecorder::default()));
+            damage.push(Damage(format!(
+                "hostile: asks to import or call {what}; refused, nothing of it is used"
+            )));
+            return Some(Dump::FlightRecorder(FlightRecorder { cut: true, ..FlightRecorder::default() }));
         }
         pickle::End::Broken(why) => damage.push(Damage(why)),
         pickle::End::Whole => {}
@@ -139,7 +142,19 @@ fn from_json(bytes: &[u8], name: &str, damage: &mut Vec<Damage>) -> Option<Dump>
 
 fn from_text(bytes: &[u8]) -> Option<Dump> {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(64 << 20)]);
-    ras::looks_like(&text).then(|| Dump::Ras(ras::from_text(&text)))
+    match stacks_text::form(&text)? {
+        stacks_text::Form::Ras => Some(Dump::Ras(ras::from_text(&text))),
+        form => Some(stacks_text::read(&text, form)).filter(|l| !l.is_empty()).map(Dump::Stacks),
+    }
+}
+
+/// Whether a text opens like a document that [`read`] knows and that has lines worth reading too.
+#[must_use]
+pub fn is_text_document(head: &[u8]) -> bool {
+    let start = head.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
+    let head = &head[start..head.len().min(start + 8192)];
+    matches!(head.first(), Some(b'P' | b'T' | b'[' | b'U' | b'F' | b'C' | b'N' | b'J'))
+        && stacks_text::form(&String::from_utf8_lossy(head)).is_some()
 }
 
 /// The rank at the end of a dump's file name: the digits that the name ends

@@ -12,8 +12,10 @@ use super::Frame;
 /// One process with the stacks of its threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Process {
-    /// Process number, as seen where py-spy ran.
+    /// Process number, as seen where the stack was taken; 0 when not told.
     pub pid: u64,
+    /// Which program took it.
+    pub by: &'static str,
     /// Its threads, in the order written.
     pub threads: Vec<Thread>,
 }
@@ -62,7 +64,7 @@ pub(super) fn processes(value: &Value) -> Option<Vec<Process>> {
             frames: frames.iter().map(frame).collect(),
         });
     }
-    Some(by_pid.into_iter().map(|(pid, threads)| Process { pid, threads }).collect())
+    Some(by_pid.into_iter().map(|(pid, threads)| Process { pid, by: "py-spy", threads }).collect())
 }
 
 fn frame(value: &Value) -> Frame {

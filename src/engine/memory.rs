@@ -23,7 +23,9 @@ pub(super) fn tally(
     facts: &ShapeFacts,
     scratch: &mut Scratch,
 ) -> Tallies {
-    let opening = |text: &[u8]| memory::parse(text).map(|_| Opened { message: 0, bulk: false, which: 0 });
+    let opening = |text: &[u8]| {
+        memory::parse(text).map(|_| Opened { message: 0, bulk: false, by_comm: false, which: 0 })
+    };
     let (view, scanned) = scanner.scan(piece, facts, &opening, scratch);
     let mut out = Tallies::default();
     for hit in &scanned.hits {

@@ -202,6 +202,17 @@ impl Engine {
         Ok(verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.bugs, &j.problems))
     }
 
+    /// Who waits for whom in one job.
+    ///
+    /// # Errors
+    /// As [`Engine::diagnose`].
+    pub fn waits(&self, given: &[Given], options: &Options) -> Result<crate::report::waits::Waits> {
+        let j = self.judge(given, options)?;
+        let report =
+            verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.bugs, &j.problems);
+        Ok(verdict::waits(&self.catalogue, &j.job, &report))
+    }
+
     /// What is read from one job, in the order of sources and lines.
     ///
     /// # Errors

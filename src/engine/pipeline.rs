@@ -12,7 +12,7 @@ use super::memory::{self, Tallies};
 use crate::catalogue::{self, Catalogue, Reading, Settled, Yield};
 use crate::dump;
 use crate::input::{self, Cutter, Discovered, Given, Item, Shape};
-use crate::job::{Budget, SourceRead, SourceState};
+use crate::job::{Budget, Document, SourceRead, SourceState};
 use crate::text::{self, Piece, Scanner, Scratch, ShapeFacts};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::{BTreeMap, VecDeque};
@@ -62,7 +62,8 @@ enum Done {
     },
     /// What a block gave, what it says about memory where that is asked for, and whether it had a permit.
     Read(Yield, Option<Tallies>, bool),
-    Document(Box<(dump::Dump, Vec<String>)>),
+    /// A document, and its lines where these are read too.
+    Document(Box<(Document, Vec<String>, Option<Yield>)>),
     End {
         bytes: u64,
         problems: Vec<String>,
@@ -85,6 +86,10 @@ impl Shape for Forms {
     fn cutter(&self, head: &[u8]) -> Cutter {
         let facts = text::facts(head);
         Box::new(move |buffer| text::cut(&facts, buffer))
+    }
+
+    fn is_document(&self, head: &[u8]) -> bool {
+        dump::is_text_document(head)
     }
 }
 
@@ -164,11 +169,8 @@ fn work(
                 let told = tally.then(|| memory::tally(scanner, &piece, &facts, &mut scratch));
                 Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), told, true)
             }
-            Task::Whole { bytes, name } => match dump::read(&bytes, &name) {
-                Some((dump, damage)) => {
-                    Done::Document(Box::new((dump, damage.into_iter().map(|d| d.0).collect())))
-                }
-                None => {
+            Task::Whole { bytes, name } => {
+                let mut lines = || {
                     let facts = text::facts(&bytes[..bytes.len().min(EDGE)]);
                     let piece = Piece {
                         before: &[],
@@ -178,9 +180,22 @@ fn work(
                         mid_line: false,
                     };
                     let told = tally.then(|| memory::tally(scanner, &piece, &facts, &mut scratch));
-                    Done::Read(catalogue::read(&mut reading, &facts, &piece, &settled), told, false)
+                    (catalogue::read(&mut reading, &facts, &piece, &settled), told)
+                };
+                match dump::read(&bytes, &name) {
+                    Some((dump, damage)) => {
+                        // RAS says nothing that the document does not.
+                        let text = !matches!(dump, dump::Dump::Ras(_)) && dump::is_text_document(&bytes);
+                        let lines = text.then(|| lines().0);
+                        let damage = damage.into_iter().map(|d| d.0).collect();
+                        Done::Document(Box::new((Document::new(dump, &name), damage, lines)))
+                    }
+                    None => {
+                        let (lines, told) = lines();
+                        Done::Read(lines, told, false)
+                    }
                 }
-            },
+            }
         };
         if done.send((at, out)).is_err() {
             return;
@@ -264,7 +279,13 @@ fn merge(
                         permits.give_back(much);
                     }
                 }
-                Done::Document(d) => o.state.get_or_insert_default().document(d.0, d.1),
+                Done::Document(d) => {
+                    let state = o.state.get_or_insert_default();
+                    state.document(d.0, d.1);
+                    if let Some(lines) = d.2 {
+                        state.take(catalogue, lines, &mut o.budget);
+                    }
+                }
                 Done::End { bytes, problems } => {
                     let tallies = std::mem::take(&mut o.tallies);
                     if let Some(state) = o.state.take() {

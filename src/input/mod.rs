@@ -136,6 +136,11 @@ pub type Cutter = Box<dyn Fn(&[u8]) -> Option<usize> + Send>;
 pub trait Shape: Sync {
     /// The cutter for a source that begins with `head`.
     fn cutter(&self, head: &[u8]) -> Cutter;
+
+    /// Whether a text that begins so is one document, handed out whole.
+    fn is_document(&self, _head: &[u8]) -> bool {
+        false
+    }
 }
 
 /// Blocks end after any line.

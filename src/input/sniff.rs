@@ -6,7 +6,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     Text,
-    /// One JSON value over the whole file.
+    /// One JSON value over the whole file, or another text that is read whole.
     Json,
     /// Probably one JSON value, as far as can be seen.
     MaybeJson,

@@ -151,6 +151,9 @@ impl<'r> Reader<'r> {
     /// Reads what is not packed; enough of it is buffered to judge.
     fn plain(&mut self, name: &str, feed: Feed<'_>) {
         match sniff::look(feed.ahead(), feed.over()) {
+            Look::Text if !self.live && self.shape.is_document(feed.ahead()) => {
+                self.document(name, feed, Some(Look::Json));
+            }
             Look::Text => self.text(name, feed),
             look @ (Look::Json | Look::MaybeJson) => self.document(name, feed, Some(look)),
             Look::Binary => self.failed(name, vec!["binary, not read".to_owned()]),

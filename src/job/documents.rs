@@ -2,56 +2,87 @@
 //! files) become events like lines do, so that rules and reports need no
 //! second way.
 
-use super::source::SourceRead;
+use super::names::witness;
+use super::source::{Document, SourceRead};
 use super::waits::{self, Trace, WaitsInput, WaitsReport};
-use crate::base::{RankSet, Stamp};
+use super::{Job, Placed, lines, ras};
+use crate::base::Stamp;
 use crate::catalogue::{Catalogue, Event, FieldId, Speaker, Via, built_in};
-use crate::dump::{self, Dump, ErrorFile};
+use crate::dump::{Dump, ErrorFile};
 use crate::text::Who;
 
-/// Adds the events of all documents; gives what the dumps show together.
-pub(super) fn add(catalogue: &Catalogue, sources: &mut [SourceRead]) -> Option<WaitsReport> {
+/// Adds the events of error files; gives what each dump shows.
+pub(super) fn add(catalogue: &Catalogue, sources: &mut [SourceRead]) -> Vec<Trace> {
     for source in sources.iter_mut() {
-        if let Some(Dump::ErrorFile(file)) = &source.document {
+        if let Some(Document::Other(Dump::ErrorFile(file))) = &source.document {
             let event = error_file(catalogue, file);
             source.speakers.push(speaker(None));
             source.events.extend(event);
         }
     }
-    let report = recorders(sources)?;
-    for fault in &report.faults {
-        add_fault(catalogue, sources, fault);
+    for source in sources.iter_mut() {
+        if let Some(Document::Other(Dump::Ras(ras))) = &source.document {
+            let ras = ras.clone();
+            ras::add(catalogue, source, &ras);
+        }
     }
-    Some(report)
+    recorders(sources)
 }
 
-fn speaker(rank: Option<u32>) -> Speaker {
+pub(super) fn speaker(rank: Option<u32>) -> Speaker {
     Speaker { who: Who { rank, ..Who::default() }, count: 1, first: None, last: Vec::new() }
 }
 
-/// Reads all dumps together.
-fn recorders(sources: &mut [SourceRead]) -> Option<WaitsReport> {
-    let mut input = WaitsInput::default();
+fn recorders(sources: &mut [SourceRead]) -> Vec<Trace> {
+    let mut traces = Vec::new();
     for source in sources.iter_mut() {
-        if !matches!(source.document, Some(Dump::FlightRecorder(_))) {
-            continue;
-        }
-        let Some(rank) = dump::rank_from_name(&source.name) else {
-            source.problems.push("a Flight Recorder dump whose name does not end in a rank: left out".into());
-            continue;
-        };
-        source.speakers.push(speaker(Some(rank)));
-        if let Some(Dump::FlightRecorder(recorder)) = source.document.take() {
-            input.traces.push(Trace::from_recorder(rank, &source.name, recorder));
+        match source.document.take() {
+            Some(Document::Trace(trace)) => {
+                source.speakers.push(speaker(Some(trace.rank)));
+                traces.push(*trace);
+                source.document = None;
+            }
+            Some(Document::Nobodys) => {
+                source
+                    .problems
+                    .push("a Flight Recorder dump whose name does not end in a rank: left out".into());
+                source.document = Some(Document::Nobodys);
+            }
+            other => source.document = other,
         }
     }
-    if input.traces.is_empty() {
-        return None;
-    }
-    Some(waits::analyse(&input))
+    waits::resolve(&mut traces);
+    traces
 }
 
-fn add_fault(catalogue: &Catalogue, sources: &mut [SourceRead], fault: &waits::Fault) {
+/// Follows the waits that dumps and lines show together; what dumps show becomes events.
+pub(super) fn waits(catalogue: &Catalogue, job: &mut Job, mut dumps: Vec<Trace>) {
+    // Dumps of other runs stand in folders of their own.
+    let run = |t: &Trace| witness(&t.source).attempt;
+    if dumps.iter().any(|t| run(t) == Some(u32::from(job.current))) {
+        dumps.retain(|t| run(t).is_none_or(|n| n == u32::from(job.current)));
+    }
+    let lines = lines::read(catalogue, job);
+    job.wait_lines = lines.events();
+    job.dumps = dumps.iter().map(|t| t.rank).collect();
+    let world = job.world.filter(|w| *w > 0 && *w <= 1 << 20);
+    let said = lines.traces(job, &dumps, world);
+    let mut input = WaitsInput { traces: dumps, ..WaitsInput::default() };
+    input.traces.extend(said.into_iter().filter(|t| !job.dumps.contains(t.rank)));
+    if input.traces.is_empty() {
+        return;
+    }
+    if let (Some(world), true) = (world, job.dumps.is_empty()) {
+        input.absent.insert_range(0, world - 1);
+    }
+    let report = waits::analyse(&input);
+    for fault in report.faults.iter().filter(|f| !f.lines) {
+        add_fault(catalogue, job, fault);
+    }
+    job.waits = Some(report);
+}
+
+fn add_fault(catalogue: &Catalogue, job: &mut Job, fault: &waits::Fault) {
     let Some(message) = catalogue.message(built_in::DUMP) else { return };
     let field = |name: &str, value: String| -> Option<(FieldId, Box<str>)> {
         (!value.is_empty()).then(|| catalogue.field_id(name).map(|id| (id, value.into())))?
@@ -69,9 +100,24 @@ fn add_fault(catalogue: &Catalogue, sources: &mut [SourceRead], fault: &waits::F
     .flatten()
     .collect();
     for (rank, text) in fault.evidence.iter().take(4) {
-        let of_rank =
-            |s: &SourceRead| s.speakers.first().is_some_and(|s| s.who.rank == Some(*rank)) && s.lines == 0;
-        let Some(source) = sources.iter_mut().find(|s| of_rank(s)) else { continue };
+        // What was seen names its file first.
+        let of_rank = |s: &SourceRead| {
+            s.lines == 0
+                && s.speakers.first().is_some_and(|s| s.who.rank == Some(*rank))
+                && text.strip_prefix(s.name.as_str()).is_some_and(|t| t.starts_with(": "))
+        };
+        let Some(at) = job.sources.iter().position(of_rank) else { continue };
+        let process = job.speaker_process.get(&(at as u32, 0)).copied();
+        let source = &mut job.sources[at];
+        job.events.push(Placed {
+            source: at as u32,
+            event: source.events.len() as u32,
+            process,
+            rank: Some(*rank),
+            rank_by: Some("by the file's name"),
+            host: process.and_then(|p| job.processes[p as usize].host.clone()),
+            attempt: job.current,
+        });
         source.events.push(Event {
             message,
             form: 0,
@@ -123,11 +169,9 @@ fn error_file(catalogue: &Catalogue, file: &ErrorFile) -> Option<Event> {
     })
 }
 
-/// Ranks whose dumps were read, and all that the dumps know of.
-pub(super) fn ranks(sources: &[SourceRead], report: &WaitsReport) -> (RankSet, u32) {
-    let read = sources.iter().filter(|s| s.lines == 0).filter_map(|s| s.speakers.first()?.who.rank).collect();
-    let world = report.groups.iter().filter_map(|g| g.members.iter().last()).max().map_or(0, |r| r + 1);
-    (read, world)
+/// How many ranks the dumps know of.
+pub(super) fn world(report: &WaitsReport) -> u32 {
+    report.groups.iter().filter_map(|g| g.members.iter().last()).max().map_or(0, |r| r + 1)
 }
 
 /// The word by which rules and reports speak of a kind of fault.

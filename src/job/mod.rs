@@ -8,9 +8,13 @@ mod documents;
 mod ends;
 mod facts;
 mod identity;
+mod lines;
 mod names;
+mod ras;
 mod silence;
 mod source;
+mod stacks;
+mod steps;
 pub mod waits;
 
 pub use attempts::Attempt;
@@ -21,7 +25,9 @@ pub(crate) use facts::ip_of;
 pub use facts::{Release, Setting};
 pub use identity::Process;
 pub(crate) use identity::same_host;
-pub use source::{Budget, Counted, SourceRead, SourceState};
+pub use source::{Budget, Counted, Document, SourceRead, SourceState};
+pub use stacks::Stack;
+pub(crate) use steps::{last_steps, steps};
 
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, Entry, Event, Slot};
@@ -85,8 +91,14 @@ pub struct Job {
     pub releases: BTreeMap<String, Vec<Release>>,
     /// Hosts of addresses.
     pub addresses: BTreeMap<String, String>,
-    /// Faults that Flight Recorder dumps show.
+    /// Who waits for whom, as far as Flight Recorder dumps and lines show it.
     pub waits: Option<waits::WaitsReport>,
+    /// Where processes stood, by stacks that were given.
+    pub stacks: Vec<Stack>,
+    /// Ranks whose Flight Recorder dump was read.
+    pub dumps: RankSet,
+    /// Events in which a rank tells of its waits.
+    pub wait_lines: BTreeMap<u32, Vec<EventId>>,
     /// Where sources disagree.
     pub contradictions: Vec<String>,
 }
@@ -102,16 +114,18 @@ impl Job {
     ) -> Self {
         let mut job = Self { sources, ..Self::default() };
         names::add_listings(catalogue, &mut job.sources);
-        job.waits = documents::add(catalogue, &mut job.sources);
+        let dumps = documents::add(catalogue, &mut job.sources);
         identity::place(catalogue, &mut job);
         attempts::split(catalogue, &mut job, attempt);
+        stacks::collect(catalogue, &mut job);
+        documents::waits(catalogue, &mut job, dumps);
         facts::collect(catalogue, knowledge, &mut job);
         ends::collect(catalogue, &mut job);
         silence::find(&mut job);
         silence::contradictions(catalogue, &mut job);
-        if let Some(report) = &job.waits {
-            let (read, world) = documents::ranks(&job.sources, report);
-            job.heard.extend(&read);
+        if let Some(report) = job.waits.as_ref().filter(|_| !job.dumps.is_empty()) {
+            let world = documents::world(report);
+            job.heard.extend(&job.dumps);
             job.world = job.world.or((world > 0).then_some(world));
         }
         job
@@ -139,6 +153,12 @@ impl Job {
     #[must_use]
     pub fn slot<'j>(&'j self, catalogue: &'j Catalogue, id: EventId, slot: &str) -> Option<&'j str> {
         slot_of(catalogue, self.event(id), slot)
+    }
+
+    /// Where a rank stood, by the stack that was taken last in the order of sources.
+    #[must_use]
+    pub fn stack_of(&self, rank: u32) -> Option<&Stack> {
+        self.stacks.iter().rev().find(|s| s.rank == Some(rank))
     }
 
     /// The name of an event's source.

@@ -3,12 +3,13 @@
 //! dropped is counted. The fold is the same however the source was cut. What
 //! needs no more than counting is told to those who read the next blocks.
 
+use super::waits::Trace;
 use crate::base::Stamp;
 use crate::catalogue::{
     ALIKE, BulkCount, Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield,
     boxed, speaker_key, time_of,
 };
-use crate::dump::Dump;
+use crate::dump::{Dump, rank_from_name};
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -61,11 +62,39 @@ pub struct Counted {
     pub before: Option<Said>,
 }
 
+/// A whole document, as far as it is understood by itself.
+#[derive(Debug)]
+pub enum Document {
+    /// What one rank did, of its Flight Recorder dump.
+    Trace(Box<Trace>),
+    /// Such a dump whose name does not tell the rank.
+    Nobodys,
+    /// Anything else.
+    Other(Dump),
+}
+
+impl Document {
+    /// `name`: of the source; a Flight Recorder dump tells its rank there only.
+    #[must_use]
+    pub fn new(dump: Dump, name: &str) -> Self {
+        match (dump, rank_from_name(name)) {
+            (Dump::FlightRecorder(recorder), Some(rank)) => {
+                Self::Trace(Box::new(Trace::from_recorder(rank, name, recorder)))
+            }
+            (Dump::FlightRecorder(_), None) => Self::Nobodys,
+            (other, _) => Self::Other(other),
+        }
+    }
+}
+
 impl Counted {
     fn add(&mut self, more: BulkCount) {
         self.count += more.count;
-        let last = std::mem::replace(&mut self.last, more.last);
-        self.before = more.before.or(Some(last));
+        // Of a message whose communicators are kept apart the parts come in any order.
+        if more.last.line >= self.last.line {
+            let last = std::mem::replace(&mut self.last, more.last);
+            self.before = more.before.or(Some(last));
+        }
     }
 }
 
@@ -86,8 +115,10 @@ pub struct SourceRead {
     pub events: Vec<Event>,
     /// Lines of bulk messages by message and speaker: count and last.
     pub bulk: FxHashMap<(MessageId, u32), Counted>,
+    /// The last line of a bulk message by speaker and communicator, where these are kept apart.
+    pub states: FxHashMap<(MessageId, u32, u64), Said>,
     /// A whole document instead of lines.
-    pub document: Option<Dump>,
+    pub document: Option<Document>,
     /// Events that were counted but not kept, by message.
     pub dropped: FxHashMap<MessageId, u64>,
 }
@@ -114,8 +145,8 @@ impl SourceState {
         self.settled = settled;
     }
 
-    pub(crate) fn document(&mut self, dump: Dump, damage: Vec<String>) {
-        self.out.document = Some(dump);
+    pub(crate) fn document(&mut self, document: Document, damage: Vec<String>) {
+        self.out.document = Some(document);
         self.out.problems.extend(damage);
     }
 
@@ -158,6 +189,12 @@ impl SourceState {
         for mut b in y.bulk {
             b.last.line = absolute(b.last.line);
             let speaker = map.get(b.speaker as usize).copied().unwrap_or(0);
+            if b.part != 0 {
+                let key = (b.message, speaker, b.part);
+                if self.out.states.len() < SPEAKERS || self.out.states.contains_key(&key) {
+                    self.out.states.insert(key, b.last.clone());
+                }
+            }
             if self.out.bulk.len() < SPEAKERS * 2 || self.out.bulk.contains_key(&(b.message, speaker)) {
                 if let Some(before) = &mut b.before {
                     before.line = absolute(before.line);

@@ -64,6 +64,10 @@ pub enum Kind {
     Net,
     Waits,
     Absent,
+    /// How far a rank has come in a group.
+    Progress,
+    /// A rank hands an operation over.
+    Enters,
     Step,
     Fails,
     Exception,

@@ -3,6 +3,7 @@
 
 mod model;
 pub mod text;
+pub mod waits;
 
 pub use model::*;
 

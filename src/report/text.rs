@@ -11,7 +11,7 @@ mod parts;
 mod words;
 
 pub(crate) use page::{BAD, BOLD, CODE, DIM, GOOD, PLAIN, Page, WARN};
-pub(crate) use words::visible;
+pub(crate) use words::{shorten_ranges, visible};
 
 use super::{Report, Verdict};
 use limits::Limits;

@@ -75,6 +75,8 @@ pub struct Opened {
     pub message: u16,
     /// Whether its lines are only counted.
     pub bulk: bool,
+    /// Whether the last line of each communicator is kept.
+    pub by_comm: bool,
     /// A number for the opening itself.
     pub which: u32,
 }
@@ -86,6 +88,8 @@ pub struct Bulk {
     pub message: u16,
     /// Speaker.
     pub speaker: u32,
+    /// A number for the communicator, where these are kept apart; else 0.
+    pub part: u64,
     /// How many, the first included.
     pub count: u64,
     /// Last line, as [`View::line`] counts.
@@ -138,6 +142,8 @@ pub struct Scanner {
     anchors: Anchors,
 }
 
+/// Communicators of one process whose last line is kept, in a block.
+const PARTS: usize = 256;
 /// More speakers than this in one block are one: a log whose every line has another prefix has none.
 /// No fewer than are kept of a source, so that it does not matter how the source was cut.
 const SPEAKERS: usize = 40_000;
@@ -192,7 +198,7 @@ struct Reader<'v> {
     /// Speakers by rank (plus one; 0 for none), those of one place take turns.
     ranks: [Option<(u32, u32)>; 256],
     /// For each speaker: messages and where they are counted. Nobody has many.
-    bulk: Vec<Vec<(u16, u32)>>,
+    bulk: Vec<Vec<(u16, u64, u32)>>,
     scratch: &'v mut Scratch,
     /// Up to where errors of Slurm were looked for, and where the last part that holds one ends.
     slurm: (usize, usize),
@@ -321,7 +327,10 @@ impl<'v> Reader<'v> {
         let opening = (self.opening)(body);
         let bulk = opening.is_some_and(|o| o.bulk);
         let counted = match opening {
-            Some(o) if o.bulk => !self.count_bulk(o.message, head.speaker, index),
+            Some(o) if o.bulk => {
+                let part = if o.by_comm { comm_part(body) } else { 0 };
+                !self.count_bulk(o.message, head.speaker, part, index)
+            }
             _ => false,
         };
         // Its own text is known by its opening; anchors matter for what others wrote into it.
@@ -406,20 +415,26 @@ impl<'v> Reader<'v> {
     }
 
     /// Counts a bulk line; true for the first of its speaker in this block.
-    fn count_bulk(&mut self, message: u16, speaker: u32, line: u32) -> bool {
+    fn count_bulk(&mut self, message: u16, speaker: u32, part: u64, line: u32) -> bool {
         let at = speaker as usize;
         if at >= self.bulk.len() {
             self.bulk.resize_with(at + 1, Vec::new);
         }
-        if let Some((_, at)) = self.bulk[at].iter().find(|b| b.0 == message) {
-            let bulk = &mut self.out.bulk[*at as usize];
+        // A process with very many communicators: they are no longer told apart.
+        let many = self.bulk[at].len() >= PARTS;
+        let known = |part: u64| self.bulk[at].iter().find(|b| b.0 == message && b.1 == part).map(|b| b.2);
+        let known = known(part).or_else(|| many.then(|| known(0)).flatten());
+        if let Some(at) = known {
+            let bulk = &mut self.out.bulk[at as usize];
             bulk.count += 1;
             bulk.last = line;
             return false;
         }
-        self.bulk[at].push((message, self.out.bulk.len() as u32));
-        self.out.bulk.push(Bulk { message, speaker, count: 1, last: line });
-        true
+        let part = if many { 0 } else { part };
+        let first = !self.bulk[at].iter().any(|b| b.0 == message);
+        self.bulk[at].push((message, part, self.out.bulk.len() as u32));
+        self.out.bulk.push(Bulk { message, speaker, part, count: 1, last: line });
+        first
     }
 
     fn speaker(&mut self, text: &[u8], prefix: &Prefix, process: &[u8], line: u32) -> u32 {
@@ -512,6 +527,16 @@ fn plainly_marked(text: &[u8]) -> Option<(Option<u32>, u32)> {
         _ => false,
     };
     plain.then_some((rank, len as u32))
+}
+
+/// A number for the communicator of a line of NCCL's trace of collectives: the word before ` [nranks=`, near its end.
+#[inline]
+fn comm_part(body: &[u8]) -> u64 {
+    let Some(end) = memchr::memrchr(b'[', body).and_then(|at| at.checked_sub(1)) else { return 0 };
+    let start = memchr::memrchr(b' ', &body[..end]).map_or(0, |at| at + 1);
+    let mut h = rustc_hash::FxHasher::default();
+    h.write(&body[start..end]);
+    h.finish() | 1
 }
 
 /// Whether a message of another may begin in an NCCL text: cheap, and no rarer than `mid_starts` finds one

@@ -5,7 +5,7 @@
 use super::model::Model;
 use super::{Ordered, advice, mask, settings, timeline};
 use crate::base::RankSet;
-use crate::catalogue::{Catalogue, built_in, last_state};
+use crate::catalogue::{Catalogue, Via, built_in, last_state};
 use crate::job::{Ended, EventId, Job, Process, State, slot_of};
 use crate::knowledge::{Kind, Knowledge, Place, Role};
 use crate::report::{
@@ -156,7 +156,9 @@ impl Builder<'_> {
             let p = &self.job.events[e as usize];
             let event = self.job.event(e);
             let outer = slot_of(self.catalogue, event, "handled").is_some();
-            (order[&event.message], outer, p.rank.unwrap_or(u32::MAX), event.line, e)
+            // Of documents, those of whom it blames.
+            let other = event.via == Via::Document && !p.rank.is_some_and(|r| f.blamed.ranks.contains(r));
+            (order[&event.message], outer, other, p.rank.unwrap_or(u32::MAX), event.line, e)
         });
         let mut per: BTreeMap<u16, usize> = BTreeMap::new();
         let kinds = order.len();
@@ -441,7 +443,7 @@ impl Builder<'_> {
             out.push("No kernel log: `dmesg -T` (or journalctl -k) of the hosts concerned would show Xid, NIC and out-of-memory records.".into());
         }
         let waits = job.current().any(|e| self.job.entry(self.catalogue, e).kind == Kind::Waits);
-        if waits && job.waits.is_none() {
+        if waits && job.dumps.is_empty() {
             out.push("No Flight Recorder dumps: with TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 each rank writes what it waited in.".into());
         }
         out

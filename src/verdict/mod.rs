@@ -10,7 +10,9 @@ mod model;
 mod order;
 mod settings;
 mod timeline;
+mod waits;
 
 pub use build::{build, evidence_of};
 pub(crate) use mask::mask;
 pub use order::{Ordered, order};
+pub use waits::waits;

@@ -39,6 +39,7 @@ pub fn order(
             if a != b
                 && all[a].survived == all[b].survived
                 && explains(knowledge, job, &all[a].finding, &all[b].finding)
+                && !apart(job, &all[a].finding, &all[b].finding)
                 && best.is_none_or(|x| weight(&all[a].finding) > weight(&all[x].finding))
             {
                 best = Some(a);
@@ -112,6 +113,16 @@ fn explains(knowledge: &Knowledge, job: &Job, a: &Finding, b: &Finding) -> bool 
         return false;
     }
     a.place < b.place && enough
+}
+
+/// Whether the waits show both as faults of their own, on different ranks: neither holds the other up.
+fn apart(job: &Job, a: &Finding, b: &Finding) -> bool {
+    let own = |f: &Finding| {
+        let faults = job.waits.iter().flat_map(|w| &w.faults);
+        let mut shown = faults.filter(|x| x.is_shown());
+        !f.blamed.ranks.is_empty() && shown.any(|x| x.ranks.minus(&f.blamed.ranks).is_empty())
+    };
+    !a.blamed.ranks.meets(&b.blamed.ranks) && own(a) && own(b)
 }
 
 fn in_scope(scope: &str, a: &Finding, b: &Finding) -> bool {

@@ -42,6 +42,7 @@ impl Bulk {
             .map(|((message, speaker), (count, last, before))| BulkCount {
                 message,
                 speaker,
+                part: 0,
                 count,
                 last: said(view, last),
                 before: before.map(|b| said(view, b)),

@@ -20,6 +20,9 @@ pub(super) struct Scene<'s> {
     pub(super) world: &'s RankSet,
 }
 
+/// Most places of a circle whose order is looked at.
+const PLACES: usize = 12;
+
 /// How many operations ahead a swapped one is looked for.
 const AHEAD: i64 = 4;
 
@@ -37,6 +40,8 @@ impl Scene<'_> {
     pub(super) fn fault(&self, wait: &Wait, kind: FaultKind, ranks: RankSet, waiting: RankSet) -> Fault {
         let group = self.group(wait);
         let waiter = waiting.iter().find(|r| !ranks.contains(*r));
+        let partial = |r: u32| self.trace(r).is_none_or(|t| t.partial);
+        let lines = ranks.iter().chain(waiting.iter()).all(partial);
         Fault {
             kind,
             group: group.label(),
@@ -51,6 +56,7 @@ impl Scene<'_> {
             frames: self.frames(wait, ranks.first()),
             waiter_frames: self.frames(wait, waiter),
             sure: Sure::Likely,
+            lines,
             evidence: self.evidence(wait, &ranks, &waiting),
             ranks,
             waiting,
@@ -78,6 +84,7 @@ pub(super) fn find(scene: &Scene<'_>, graph: &Graph<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for end in &ends {
         match end {
+            EndPoint::Rank(rank) if stands(scene, *rank) || presumed(scene, graph, *rank) => {}
             EndPoint::Rank(rank) => {
                 if let Some(root) = root_of(scene.waits, *rank, &sinks) {
                     merged.entry(root).or_default().insert(*rank);
@@ -93,6 +100,31 @@ pub(super) fn find(scene: &Scene<'_>, graph: &Graph<'_>) -> Vec<Fault> {
         fault.behind = fault.behind.minus(&blamed);
     }
     faults
+}
+
+/// Whether a rank of which nothing is known belongs to an operation that waits for somebody else: it will stand there too.
+fn presumed(scene: &Scene<'_>, graph: &Graph<'_>, rank: u32) -> bool {
+    let mine = |w: &&Wait| w.unseen.contains(&rank) && !w.lacks.contains_key(&rank);
+    let mut places = scene.waits.iter().filter(mine).peekable();
+    if places.peek().is_none() {
+        return false;
+    }
+    let behind = graph.behind(&BTreeSet::from([rank]));
+    places.any(|w| w.lacks.keys().any(|r| !behind.contains(r)))
+}
+
+/// Whether the first thing that a rank has not finished is an operation that all have entered: then it holds others
+/// up because that operation does not end, and is no more to blame than its partners there.
+fn stands(scene: &Scene<'_>, rank: u32) -> bool {
+    let Some(trace) = scene.trace(rank) else { return false };
+    let first =
+        trace.records.iter().filter(|r| matches!(r.done, Done::No | Done::Failed)).map(|r| r.id).min();
+    let there = |w: &&Wait| {
+        let all = w.lacks.is_empty() && !w.loose && w.waiters.len() > 1 && w.waiters.contains(&rank);
+        all && matches!(w.place, Place::Collective(..))
+    };
+    let mut places = scene.waits.iter().filter(there);
+    places.any(|w| scene.record(w, rank).is_none_or(|r| Some(r.id) == first))
 }
 
 /// The operation in which it shows first that a rank holds others up.
@@ -214,6 +246,8 @@ fn behind(
 }
 
 /// Ranks that wait for one another: who stands alone against most is wrong.
+///
+/// Where the others show in which order the operations come, that decides; else how many stand in each.
 fn circle(scene: &Scene<'_>, graph: &Graph<'_>, ranks: &[u32], waits: &[usize]) -> Option<Fault> {
     let inside: BTreeSet<u32> = ranks.iter().copied().collect();
     // Those outside the circle that stand in one of its operations side with it too.
@@ -224,8 +258,12 @@ fn circle(scene: &Scene<'_>, graph: &Graph<'_>, ranks: &[u32], waits: &[usize]) 
     let lacked: BTreeSet<u32> = best.lacks.keys().copied().filter(|r| inside.contains(r)).collect();
     let accused: BTreeSet<u32> = inside.iter().copied().filter(conflict).collect();
     let concerned = inside.union(&best.waiters).count();
-    let majority = there(best) >= 2 && there(best) * 2 > concerned && !lacked.is_empty();
+    // Lines do not tell in which order a rank made its calls, so they do not tell who is out of turn.
+    let known = inside.iter().all(|r| scene.trace(*r).is_none_or(|t| !t.partial));
+    let majority = known && there(best) >= 2 && there(best) * 2 > concerned && !lacked.is_empty();
+    let swapped = out_of_order(scene, waits, &inside);
     let (culprits, sure) = match () {
+        () if !swapped.is_empty() => (swapped, Sure::Likely),
         () if majority => (lacked, Sure::Likely),
         () if !accused.is_empty() && accused.len() < inside.len() => (accused, Sure::Likely),
         () => (inside.clone(), Sure::Guess),
@@ -253,6 +291,62 @@ fn circle(scene: &Scene<'_>, graph: &Graph<'_>, ranks: &[u32], waits: &[usize]) 
     fault.detail = format!("ranks wait for one another: {}", said.join("; "));
     fault.behind = behind(scene, graph, &culprits, &waiting.iter().collect());
     Some(fault)
+}
+
+/// Members of a circle that made the calls of two groups in another order than most ranks. Groups that do the same
+/// part (one tensor group beside the other) are told by what the program calls them: their members make the same calls.
+fn out_of_order(scene: &Scene<'_>, waits: &[usize], inside: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let places = waits.iter().filter_map(|at| match scene.waits[*at].place {
+        Place::Collective(group, seq) => Some((scene.joined.groups[group].part(), seq)),
+        Place::Pair(..) => None,
+    });
+    let mut places: BTreeSet<(&str, i64)> = places.collect();
+    while places.len() > PLACES {
+        places.pop_last();
+    }
+    let mut best: Option<(usize, BTreeSet<u32>)> = None;
+    for a in &places {
+        for b in places.range(a..).filter(|b| b.0 != a.0) {
+            let [first, second] = votes(scene, *a, *b);
+            let total = first.len() + second.len();
+            let few = if first.len() < second.len() { first } else { second };
+            let meant: BTreeSet<u32> = few.intersection(inside).copied().collect();
+            if few.len() * 2 < total && !meant.is_empty() && best.as_ref().is_none_or(|x| total > x.0) {
+                best = Some((total, meant));
+            }
+        }
+    }
+    best.map(|b| b.1).unwrap_or_default()
+}
+
+/// Who made the first of two calls before the second, and who the other way round.
+fn votes(scene: &Scene<'_>, a: (&str, i64), b: (&str, i64)) -> [BTreeSet<u32>; 2] {
+    let mut votes = [BTreeSet::new(), BTreeSet::new()];
+    for (at, trace) in scene.traces.iter().enumerate() {
+        // Place in the program; -1 where it lies before all that is held.
+        let made = |(part, seq): (&str, i64)| -> Option<i64> {
+            let own = |r: &&super::Record| {
+                let group = scene.joined.of[at].get(r.group as usize).copied();
+                r.kind == super::Kind::Collective
+                    && group.is_some_and(|g| scene.joined.groups[g].part() == part)
+            };
+            let mut later = false;
+            for record in trace.records.iter().filter(own) {
+                match record.seq {
+                    Some(s) if s == seq => return Some(record.id as i64),
+                    Some(s) => later |= s > seq,
+                    None => {}
+                }
+            }
+            later.then_some(-1)
+        };
+        match (made(a), made(b)) {
+            (Some(x), y) if y.is_none_or(|y| x < y) => drop(votes[0].insert(trace.rank)),
+            (x, Some(y)) if x.is_none_or(|x| y < x) => drop(votes[1].insert(trace.rank)),
+            _ => {}
+        }
+    }
+    votes
 }
 
 /// What holds up most comes first; missing dumps and what only may be, last.

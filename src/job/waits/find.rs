@@ -13,7 +13,7 @@ use super::trace::{Record, Trace};
 /// All operations in which ranks stand, in the order of their places.
 pub(super) fn waits(traces: &[&Trace], joined: &Joined, pairs: &Pairs) -> Vec<Wait> {
     let mut list = Vec::new();
-    for (at, group) in joined.groups.iter().enumerate().filter(|(_, g)| g.members.len() > 1) {
+    for (at, group) in joined.groups.iter().enumerate().filter(|(_, g)| g.members.len() > 1 || g.open) {
         let places: BTreeSet<i64> = group.members.iter().filter_map(|m| m.first).collect();
         list.extend(places.into_iter().map(|seq| collective(traces, group, at, seq)));
     }
@@ -36,6 +36,7 @@ fn collective(traces: &[&Trace], group: &Group, at: usize, seq: i64) -> Wait {
     let mut waiters: BTreeSet<u32> = BTreeSet::new();
     let mut lacks: BTreeMap<u32, Why> = BTreeMap::new();
     let mut unknown: BTreeMap<u32, Why> = BTreeMap::new();
+    let mut silent: BTreeSet<u32> = BTreeSet::new();
     for member in &group.members {
         if member.first == Some(seq) {
             waiters.insert(member.rank);
@@ -50,6 +51,7 @@ fn collective(traces: &[&Trace], group: &Group, at: usize, seq: i64) -> Wait {
             Reach::Nothing => drop(lacks.insert(member.rank, Why::NothingHeld)),
             Reach::Cut => drop(unknown.insert(member.rank, Why::Cut)),
             Reach::Absent => drop(unknown.insert(member.rank, Why::Absent)),
+            Reach::Unknown => drop(silent.insert(member.rank)),
         }
     }
     let calls = calls(traces, group, seq);
@@ -63,12 +65,16 @@ fn collective(traces: &[&Trace], group: &Group, at: usize, seq: i64) -> Wait {
         }
     }
     // Who is not seen is asked for only where nobody else explains the wait.
-    if lacks.is_empty() {
+    let loose = group.open || !silent.is_empty();
+    let mut unseen = silent;
+    if lacks.is_empty() && !loose {
         lacks = unknown;
+    } else {
+        unseen.extend(unknown.into_keys());
     }
     let times = calls.iter().filter(|c| waiters.contains(&c.0)).map(|c| c.1.created);
     let since = times.filter(|t| *t > 0).min().unwrap_or(0);
-    Wait { place: Place::Collective(at, seq), waiters, lacks, since, tie }
+    Wait { place: Place::Collective(at, seq), waiters, lacks, unseen, loose, since, tie }
 }
 
 fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
@@ -87,6 +93,8 @@ fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
             place: Place::Pair(lone.group, lone.rank, lone.peer, lone.sends),
             waiters: BTreeSet::from([lone.rank]),
             lacks: BTreeMap::from([(lone.peer, why)]),
+            unseen: BTreeSet::new(),
+            loose: false,
             since: created(lone.rank, lone.record),
             tie: false,
         });
@@ -97,6 +105,8 @@ fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
             place: Place::Pair(met.group, a, b, true),
             waiters: BTreeSet::from([a, b]),
             lacks: BTreeMap::new(),
+            unseen: BTreeSet::new(),
+            loose: false,
             since: created(a, record),
             tie: false,
         });
@@ -106,6 +116,8 @@ fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
             place: Place::Pair(*group, *rank, *rank, false),
             waiters: BTreeSet::from([*rank]),
             lacks: BTreeMap::new(),
+            unseen: BTreeSet::new(),
+            loose: false,
             since: created(*rank, *record),
             tie: false,
         });

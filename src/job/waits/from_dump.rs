@@ -125,6 +125,48 @@ fn kind_of(entry: &Entry, name: &str, group: &TraceGroup) -> Kind {
     if entry.is_p2p { Kind::Other } else { Kind::Collective }
 }
 
+/// Settles sends and receives of groups whose members no dump declares: each rank says its own number in the group.
+pub fn resolve(traces: &mut [Trace]) {
+    type Numbers = FxHashMap<(String, u32), Option<u32>>;
+    let mut numbers = Numbers::default();
+    let parts = |name: &str| -> Option<(bool, u32, Option<u32>)> {
+        let (sends, rest) = name
+            .strip_prefix("send ")
+            .map(|r| (true, r))
+            .or_else(|| name.strip_prefix("recv ").map(|r| (false, r)))?;
+        let (own, peer) = rest.split_once(if sends { "->" } else { "<-" })?;
+        Some((sends, own.trim().parse().ok()?, peer.trim().parse().ok()))
+    };
+    let open = |trace: &Trace, record: &Record| {
+        record.kind == Kind::Other && {
+            let group = trace.groups.get(record.group as usize);
+            group.is_some_and(|g| g.ranks.is_empty() && !g.all)
+        }
+    };
+    for trace in traces.iter() {
+        for record in trace.records.iter().filter(|r| open(trace, r)) {
+            if let Some((_, own, _)) = parts(&record.op.name) {
+                let key = (trace.groups[record.group as usize].name.clone(), own);
+                // Two ranks with one number: groups of one name, which cannot be told apart.
+                let slot = numbers.entry(key).or_insert(Some(trace.rank));
+                *slot = slot.filter(|r| *r == trace.rank);
+            }
+        }
+    }
+    for trace in traces {
+        for at in 0..trace.records.len() {
+            if !open(trace, &trace.records[at]) {
+                continue;
+            }
+            let Some((sends, _, Some(peer))) = parts(&trace.records[at].op.name) else { continue };
+            let group = &trace.groups[trace.records[at].group as usize].name;
+            if let Some(Some(peer)) = numbers.get(&(group.clone(), peer)) {
+                trace.records[at].kind = if sends { Kind::Send(*peer) } else { Kind::Recv(Some(*peer)) };
+            }
+        }
+    }
+}
+
 /// The groups of one dump, joined from entries, configuration and counters.
 struct Groups {
     list: Vec<TraceGroup>,

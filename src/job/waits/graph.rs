@@ -42,6 +42,10 @@ pub(super) struct Wait {
     pub(super) place: Place,
     pub(super) waiters: BTreeSet<u32>,
     pub(super) lacks: BTreeMap<u32, Why>,
+    /// Members of which nothing is known, where others are lacked.
+    pub(super) unseen: BTreeSet<u32>,
+    /// Who else belongs to it is not known, or not what they did: it waits for somebody.
+    pub(super) loose: bool,
     /// Earliest wall clock at which somebody entered; 0 when not known.
     pub(super) since: i64,
     /// Nobody is outvoted: all that called here are under suspicion.
@@ -52,6 +56,8 @@ pub(super) struct Wait {
 pub(super) struct Graph<'w> {
     pub(super) waits: &'w [Wait],
     ranks: Vec<u32>,
+    /// Ranks that wait for somebody who is not known.
+    held: BTreeSet<u32>,
     /// Out of each node; ranks come first, then operations.
     out: Vec<Vec<u32>>,
 }
@@ -83,7 +89,9 @@ impl<'w> Graph<'w> {
                 out[index(*rank) as usize].push(node as u32);
             }
         }
-        Self { waits, ranks, out }
+        let loose = waits.iter().filter(|w| w.loose && w.lacks.is_empty());
+        let held = loose.flat_map(|w| w.waiters.iter().copied()).filter(|r| !fixed.contains(r)).collect();
+        Self { waits, ranks, held, out }
     }
 
     /// All ends of chains, in the order of their ranks.
@@ -103,7 +111,7 @@ impl<'w> Graph<'w> {
             match ranks[..] {
                 [] => {}
                 [rank] if waits.is_empty() => {
-                    if lacked.contains(&rank) {
+                    if lacked.contains(&rank) && !self.held.contains(&rank) {
                         ends.push(EndPoint::Rank(rank));
                     }
                 }
@@ -194,6 +202,8 @@ mod tests {
             place: Place::Collective(0, at),
             waiters: waiters.iter().copied().collect(),
             lacks: lacks.iter().map(|r| (*r, Why::NotEntered)).collect(),
+            unseen: BTreeSet::new(),
+            loose: false,
             since: 0,
             tie: false,
         }

@@ -22,6 +22,8 @@ pub(super) enum Reach {
     Cut,
     /// There is no record of it.
     Absent,
+    /// What is given of it does not speak of this group.
+    Unknown,
 }
 
 /// One member of a group.
@@ -36,6 +38,8 @@ pub(super) struct Member {
     pub(super) held: Vec<(i64, u32)>,
     /// The first collective that it has not finished.
     pub(super) first: Option<i64>,
+    /// What it finished is concluded from how far the others have come.
+    pub(super) concluded: bool,
 }
 
 /// One group of the job.
@@ -44,17 +48,24 @@ pub(super) struct Group {
     pub(super) name: String,
     pub(super) desc: String,
     pub(super) ranks: RankSet,
+    /// There may be more members.
+    pub(super) open: bool,
     pub(super) members: Vec<Member>,
 }
 
 impl Group {
     pub(super) fn label(&self) -> String {
         match (self.desc.as_str(), self.name.as_str()) {
-            ("" | "undefined", "") => "the group".into(),
+            ("" | "undefined", "") => "an unnamed group".into(),
             ("" | "undefined", name) => format!("group {name}"),
             ("default_pg", _) => "default_pg".into(),
             (desc, name) => format!("{desc} ({name})"),
         }
+    }
+
+    /// The part that it plays in the program, the same for groups beside one another.
+    pub(super) fn part(&self) -> &str {
+        if matches!(self.desc.as_str(), "" | "undefined") { &self.name } else { &self.desc }
     }
 
     pub(super) fn member(&self, rank: u32) -> Option<&Member> {
@@ -101,8 +112,9 @@ pub(super) fn join(traces: &[&Trace], world: &RankSet) -> Joined {
         for (t, g) in &views {
             of[*t][*g] = groups.len();
         }
+        let open = views.iter().all(|(t, g)| traces[*t].groups[*g].open);
         // Counters mix collectives with sends and receives, where a group has both.
-        let mixed = views.iter().any(|(t, g)| held[*t].mixed[*g]);
+        let mixed = views.iter().any(|(t, g)| held.of[*t].mixed[*g]);
         let views: FxHashMap<usize, usize> = views.into_iter().collect();
         let members = ranks.iter().map(|rank| {
             let trace = by_rank.get(&rank).copied();
@@ -110,7 +122,7 @@ pub(super) fn join(traces: &[&Trace], world: &RankSet) -> Joined {
             member(rank, trace, view, traces, &held, mixed)
         });
         let members: Vec<Member> = members.collect();
-        let mut group = Group { name, desc, ranks, members };
+        let mut group = Group { name, desc, ranks, open, members };
         settle(&mut group, traces);
         groups.push(group);
     }
@@ -143,7 +155,14 @@ struct Held {
     mixed: Vec<bool>,
 }
 
-fn held(traces: &[&Trace]) -> Vec<Held> {
+/// What all traces hold.
+struct AllHeld {
+    of: Vec<Held>,
+    /// There is no dump among them.
+    only_lines: bool,
+}
+
+fn held(traces: &[&Trace]) -> AllHeld {
     let one = |trace: &&Trace| {
         let mut lists = vec![Vec::new(); trace.groups.len()];
         let mut mixed = vec![false; trace.groups.len()];
@@ -161,7 +180,7 @@ fn held(traces: &[&Trace]) -> Vec<Held> {
         }
         Held { lists, mixed }
     };
-    traces.iter().map(one).collect()
+    AllHeld { of: traces.iter().map(one).collect(), only_lines: traces.iter().all(|t| t.partial) }
 }
 
 fn member(
@@ -169,18 +188,35 @@ fn member(
     trace: Option<usize>,
     view: Option<(usize, usize)>,
     traces: &[&Trace],
-    held: &[Held],
+    held: &AllHeld,
     mixed: bool,
 ) -> Member {
-    let mut member =
-        Member { rank, trace, reach: Reach::Absent, completed: None, held: Vec::new(), first: None };
-    let Some(at) = trace else { return member };
+    let mut member = Member {
+        rank,
+        trace,
+        reach: Reach::Absent,
+        completed: None,
+        held: Vec::new(),
+        first: None,
+        concluded: false,
+    };
+    let Some(at) = trace else {
+        // Lines tell of those that speak; of whom no line is given nothing is said.
+        if held.only_lines {
+            member.reach = Reach::Unknown;
+        }
+        return member;
+    };
     let Some((t, g)) = view else {
-        member.reach = if traces[at].cut { Reach::Cut } else { Reach::Nothing };
+        member.reach = match () {
+            () if traces[at].partial => Reach::Unknown,
+            () if traces[at].cut => Reach::Cut,
+            () => Reach::Nothing,
+        };
         return member;
     };
     let (trace, group) = (traces[t], &traces[t].groups[g]);
-    member.held.clone_from(&held[t].lists[g]);
+    member.held.clone_from(&held.of[t].lists[g]);
     member.completed = group.completed.filter(|_| !mixed);
     let last = member.held.last().map(|h| h.0);
     // Sends and receives carry the position of the last collective before them.
@@ -191,6 +227,7 @@ fn member(
         (Some(e), s) => Reach::At(s.map_or(e, |s| s.max(e))),
         (None, _) if trace.cut => Reach::Cut,
         (None, Some(s)) => Reach::At(s),
+        (None, None) if trace.partial => Reach::Unknown,
         (None, None) if trace.whole => Reach::At(0),
         (None, None) => Reach::Nothing,
     };
@@ -216,12 +253,17 @@ fn settle(group: &mut Group, traces: &[&Trace]) {
                     && record.took.is_some_and(|t| t >= ABORT_NS)
             }
         };
+        // Whoever is beyond the last one stands behind what that one has not entered.
+        if trace.partial && member.held.is_empty() && member.completed.is_none() {
+            (member.completed, member.concluded) = (lowest, true);
+        }
         let records = &trace.records;
         member.first = member.held.iter().find(|h| open(h.0, &records[h.1 as usize])).map(|h| h.0);
-        // Counters alone can tell that something was not finished.
+        // Counters alone can tell that something was not finished, where the records of it are lost.
+        let last = member.held.last().map_or(i64::MIN, |h| h.0);
         if let (None, Reach::At(e), Some(c)) = (member.first, member.reach, member.completed)
             && e > c
-            && member.held.is_empty()
+            && (member.held.is_empty() || (trace.cut && last <= c))
         {
             member.first = Some(c + 1);
         }

@@ -28,6 +28,7 @@ mod tests;
 mod tests_more;
 
 pub use agree::What;
+pub use from_dump::resolve;
 pub use trace::{Done, Kind, Op, Record, Trace, TraceGroup};
 
 /// Everything that is known about the ranks.
@@ -102,8 +103,18 @@ pub struct Fault {
     pub waiter_frames: Vec<String>,
     /// How sure it is.
     pub sure: Sure,
+    /// Nothing but lines of a log shows it.
+    pub lines: bool,
     /// What was seen of whom.
     pub evidence: Vec<(u32, String)>,
+}
+
+impl Fault {
+    /// Whether it names ranks and the records show what they did: no mere gap in the input.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        !self.ranks.is_empty() && self.sure != Sure::Guess && self.kind != FaultKind::NoDump
+    }
 }
 
 /// How far one rank has come in a group.
@@ -119,6 +130,10 @@ pub struct Front {
     pub oldest: Option<i64>,
     /// There is a record of this rank.
     pub seen: bool,
+    /// What is known of it does not speak of this group.
+    pub unknown: bool,
+    /// What it finished is concluded from how far the others have come: it need not wait.
+    pub concluded: bool,
 }
 
 /// How far the ranks of a group have come.
@@ -126,10 +141,31 @@ pub struct Front {
 pub struct GroupFront {
     /// Name and description.
     pub name: String,
+    /// The part that it plays in the program.
+    pub part: String,
     /// Members.
     pub members: RankSet,
+    /// There may be more members than are known.
+    pub open: bool,
     /// One for each member, by rank.
     pub fronts: Vec<Front>,
+}
+
+/// An operation in which ranks stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stand {
+    /// `all_reduce #5`.
+    pub op: String,
+    /// The group's name and description.
+    pub group: String,
+    /// The part that the group plays in the program.
+    pub part: String,
+    /// Who stands there.
+    pub waiting: RankSet,
+    /// Whom it lacks, and why; nobody where all have entered it.
+    pub lacks: Vec<(RankSet, &'static str)>,
+    /// Who else belongs to it is not known.
+    pub loose: bool,
 }
 
 /// What holds the job up.
@@ -139,6 +175,8 @@ pub struct WaitsReport {
     pub faults: Vec<Fault>,
     /// The groups.
     pub groups: Vec<GroupFront>,
+    /// All operations in which ranks stand.
+    pub stands: Vec<Stand>,
     /// What is odd about the input.
     pub problems: Vec<String>,
 }
@@ -157,9 +195,10 @@ pub fn analyse(input: &WaitsInput) -> WaitsReport {
         faults::Scene { traces: &traces, joined: &joined, pairs: &pairs, waits: &waits, world: &world };
     let graph = graph::Graph::new(&waits, &fixed);
     let mut faults = faults::find(&scene, &graph);
-    faults.extend(stuck::find(&scene, &faults));
+    faults.extend(stuck::find(&scene, &graph, &faults));
     faults::sort(&mut faults);
-    WaitsReport { faults, groups: joined.groups.iter().map(front).collect(), problems }
+    let stands = waits.iter().map(|w| scene.stand(w)).collect();
+    WaitsReport { faults, groups: joined.groups.iter().map(front).collect(), stands, problems }
 }
 
 fn front(group: &groups::Group) -> GroupFront {
@@ -174,11 +213,15 @@ fn front(group: &groups::Group) -> GroupFront {
             completed: m.first.map(|f| f - 1).or(m.completed).or(m.held.last().map(|h| h.0)),
             oldest: m.held.first().map(|h| h.0),
             seen: m.trace.is_some(),
+            concluded: m.concluded,
+            unknown: matches!(m.reach, groups::Reach::Unknown | groups::Reach::Absent),
         }
     };
     GroupFront {
         name: group.label(),
+        part: group.part().to_string(),
         members: group.ranks.clone(),
+        open: group.open,
         fronts: group.members.iter().map(one).collect(),
     }
 }

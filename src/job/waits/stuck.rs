@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::faults::Scene;
-use super::graph::{Place, Wait};
+use super::graph::{Graph, Place, Wait};
 use super::trace::Record;
 use super::{Fault, FaultKind, Sure, words};
 use crate::base::RankSet;
@@ -14,7 +14,7 @@ use crate::base::RankSet;
 const MOST: usize = 8;
 
 /// Faults among the ranks that `found` does not speak of.
-pub(super) fn find(scene: &Scene<'_>, found: &[Fault]) -> Vec<Fault> {
+pub(super) fn find(scene: &Scene<'_>, graph: &Graph<'_>, found: &[Fault]) -> Vec<Fault> {
     let mut explained = RankSet::new();
     for fault in found {
         explained.extend(&fault.ranks);
@@ -24,15 +24,20 @@ pub(super) fn find(scene: &Scene<'_>, found: &[Fault]) -> Vec<Fault> {
     let open: Vec<&Wait> = scene
         .waits
         .iter()
-        .filter(|w| w.lacks.is_empty() && !w.waiters.iter().any(|r| explained.contains(*r)))
+        .filter(|w| w.lacks.is_empty() && !w.loose && !w.waiters.iter().any(|r| explained.contains(*r)))
         .collect();
     if open.is_empty() {
         return Vec::new();
     }
-    if let Some(fault) = inverted(scene, &open) {
-        return vec![fault];
+    let mut faults = match inverted(scene, &open) {
+        Some(fault) => vec![fault],
+        None => heads(scene, &open).into_iter().take(MOST).map(|wait| stuck(scene, wait, &open)).collect(),
+    };
+    for fault in &mut faults {
+        let there: BTreeSet<u32> = fault.waiting.iter().chain(fault.ranks.iter()).collect();
+        fault.behind.extend(&graph.behind(&there).into_iter().collect());
     }
-    heads(scene, &open).into_iter().take(MOST).map(|wait| stuck(scene, wait, &open)).collect()
+    faults
 }
 
 /// Where a rank's open operations stand in its program.
@@ -130,7 +135,10 @@ fn stuck(scene: &Scene<'_>, wait: &Wait, open: &[&Wait]) -> Fault {
     } else {
         let through: RankSet = group.ranks.minus(&waiting);
         let some = !through.is_empty();
-        let blamed = if some && waiting.len() < through.len() { waiting.clone() } else { RankSet::new() };
+        // What a line counts as done may have been ended by the abort.
+        let sure = !waiting.iter().chain(through.iter()).any(|r| scene.trace(r).is_some_and(|t| t.partial));
+        let blamed =
+            if some && sure && waiting.len() < through.len() { waiting.clone() } else { RankSet::new() };
         let mut fault = scene.fault(wait, FaultKind::StuckAll, blamed, waiting.clone());
         fault.detail = if some {
             format!(

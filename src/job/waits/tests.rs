@@ -58,6 +58,7 @@ pub(super) fn input(files: &[(u32, Vec<u8>)]) -> WaitsInput {
         let Some((Dump::FlightRecorder(r), _)) = read(bytes, "x") else { panic!("rank {rank}") };
         input.traces.push(Trace::from_recorder(*rank, &format!("dump_{rank}"), r));
     }
+    super::resolve(&mut input.traces);
     input
 }
 

@@ -17,6 +17,8 @@ pub struct Trace {
     pub version: String,
     /// Ends before its time: the last operations may be missing.
     pub cut: bool,
+    /// Learnt from lines of a log: what it does not say is not known.
+    pub partial: bool,
     /// Holds every operation from the first one on.
     pub whole: bool,
     /// Ranks that it says exist.
@@ -38,6 +40,8 @@ pub struct TraceGroup {
     pub ranks: RankSet,
     /// The group of all ranks, whatever `ranks` says.
     pub all: bool,
+    /// There may be more members than `ranks` says.
+    pub open: bool,
     /// Sequence number of the last operation handed over.
     pub enqueued: Option<i64>,
     /// Of the last one seen finished.

@@ -24,7 +24,41 @@ fn wait_there(set: &RankSet) -> String {
     }
 }
 
+impl Why {
+    /// In a few words, said of who is lacked.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Differs(super::What::Op) => "called another operation",
+            Self::Differs(super::What::Dtype) => "called it with another type",
+            Self::Differs(super::What::Size) => "called it with another size",
+            Self::WrongPeer => "talks to another rank",
+            Self::NotEntered => "has not entered it",
+            Self::NothingHeld => "shows nothing of it",
+            Self::Behind => "stopped earlier in the group",
+            Self::NoPartner => "is not at the other side",
+            Self::Cut => "its dump is cut",
+            Self::Absent => "nothing is given of it",
+        }
+    }
+}
+
 impl Scene<'_> {
+    /// A wait for people.
+    pub(super) fn stand(&self, wait: &Wait) -> super::Stand {
+        let mut lacks: std::collections::BTreeMap<Why, RankSet> = std::collections::BTreeMap::new();
+        for (rank, why) in &wait.lacks {
+            lacks.entry(*why).or_default().insert(*rank);
+        }
+        super::Stand {
+            op: self.op(wait),
+            group: self.group(wait).label(),
+            part: self.group(wait).part().to_string(),
+            waiting: wait.waiters.iter().copied().collect(),
+            lacks: lacks.into_iter().map(|(why, ranks)| (ranks, why.text())).collect(),
+            loose: wait.loose && wait.lacks.is_empty(),
+        }
+    }
+
     /// The operation of a wait: `all_reduce #5`.
     pub(super) fn op(&self, wait: &Wait) -> String {
         match wait.place {
@@ -148,7 +182,7 @@ impl Scene<'_> {
     }
 
     fn seen_of(&self, wait: &Wait, rank: u32) -> String {
-        let Some(trace) = self.trace(rank) else { return "no dump of this rank".into() };
+        let Some(trace) = self.trace(rank) else { return "nothing is given of this rank".into() };
         let mut parts = Vec::new();
         if let Place::Collective(at, seq) = wait.place
             && let Some(member) = self.joined.groups[at].member(rank)
@@ -156,6 +190,7 @@ impl Scene<'_> {
             match member.reach {
                 Reach::At(e) => parts.push(format!("handed over up to #{e}")),
                 Reach::Cut => parts.push("its dump is cut".into()),
+                Reach::Unknown => parts.push("says nothing of this group".into()),
                 _ => parts.push("holds nothing of this group".into()),
             }
             if let Some(first) = member.first {

@@ -23,7 +23,7 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 22] = [
+pub(super) const NAMES: [&str; 25] = [
     "silent-rank",
     "waits-all",
     "members-missing",
@@ -46,6 +46,9 @@ pub(super) const NAMES: [&str; 22] = [
     "unknown-warn",
     "waits-behind",
     "waits-mismatch",
+    "told-only",
+    "stack-outlier",
+    "ras-behind",
 ];
 
 /// Runs the detector that a condition names.
@@ -72,8 +75,11 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "memory-growth" => progress::memory_growth(cx),
         "one-rank-ended" => ends::one_rank_ended(cx),
         "unknown-warn" => ends::unknown_warn(cx),
-        "waits-behind" => waits::waits_behind(cx),
-        "waits-mismatch" => waits::waits_mismatch(cx),
+        "waits-behind" => waits::waits(cx, &["missing", "late"]),
+        "waits-mismatch" => waits::waits(cx, &["mismatch", "order", "p2p"]),
+        "told-only" => waits::told_only(cx, what),
+        "stack-outlier" => waits::stack_outlier(cx),
+        "ras-behind" => waits::ras_behind(cx, what),
         _ => None,
     }
 }

@@ -2,36 +2,16 @@
 
 use super::Detected;
 use crate::base::RankSet;
-use crate::job::{EventId, State, slot_of};
-use crate::knowledge::Kind;
+use crate::job::{EventId, State, steps};
 use crate::rules::cond::Context;
 use std::collections::BTreeMap;
 
 /// A rank is behind the others in its own progress lines and does not go on.
 pub(super) fn step_behind(cx: &Context<'_>) -> Option<Detected> {
-    let mut last: BTreeMap<u16, BTreeMap<u32, (i64, EventId)>> = BTreeMap::new();
-    for (message, list) in cx.messages() {
-        if cx.catalogue.messages[usize::from(message)].kind != Kind::Step {
-            continue;
-        }
-        for &e in list {
-            let place = &cx.job.events[e as usize];
-            let event = cx.job.event(e);
-            let rank = slot_of(cx.catalogue, event, "rank").and_then(|r| r.parse().ok()).or(place.rank);
-            let Some(rank) = rank else { continue };
-            let source = &cx.job.sources[place.source as usize];
-            let mut step = slot_of(cx.catalogue, event, "step").and_then(|s| s.parse::<i64>().ok());
-            if let Some(counted) = source.bulk.get(&(event.message, event.speaker)) {
-                step = step_in(cx, message, &counted.last.text).or(step);
-            }
-            let Some(step) = step else { continue };
-            let entry = last.entry(message).or_default().entry(rank).or_insert((step, e));
-            if step >= entry.0 {
-                *entry = (step, e);
-            }
-        }
+    let by_rank = steps(cx.catalogue, cx.job);
+    if by_rank.len() < 2 {
+        return None;
     }
-    let (_, by_rank) = last.into_iter().filter(|(_, r)| r.len() >= 2).max_by_key(|(_, r)| r.len())?;
     let most = by_rank.values().map(|v| v.0).max()?;
     // While work goes on a log is cut anywhere: one step apart is nothing then.
     let gap = if matches!(cx.job.end.state, State::AtWork | State::NotSeen | State::Killed) { 2 } else { 1 };
@@ -42,12 +22,6 @@ pub(super) fn step_behind(cx: &Context<'_>) -> Option<Detected> {
     let events = by_rank.values().map(|v| v.1).take(6).collect();
     let text = format!("rank {behind} is behind the others, whose last step or batch is {most}");
     Some(Detected { events, ranks: behind, text, ..Detected::default() })
-}
-
-fn step_in(cx: &Context<'_>, message: u16, text: &str) -> Option<i64> {
-    let found = cx.catalogue.find_in_line(text);
-    let step = cx.catalogue.field_id("step")?;
-    found.iter().find(|f| f.message == message)?.fields.iter().find(|f| f.0 == step)?.1.parse().ok()
 }
 
 /// The table of nccl-tests was begun and no row follows.

@@ -4,6 +4,7 @@
 use super::Detected;
 use crate::base::RankSet;
 use crate::catalogue::built_in;
+use crate::job::waits::{Fault, Front};
 use crate::job::{EventId, fault_name, slot_of};
 use crate::knowledge::{Kind, Role};
 use crate::rules::cond::Context;
@@ -42,7 +43,7 @@ pub(super) fn silent_rank(cx: &Context<'_>) -> Option<Detected> {
         // Without a declared world only the gaps between those that speak are known to exist.
         all.insert_range(0, last);
     }
-    let missing = all.minus(&waiting);
+    let missing = all.minus(&waiting).minus(&standing(cx));
     let there = |r: &u32| cx.job.heard.contains(*r) || cx.job.given.contains(*r);
     let heard_missing: RankSet = missing.iter().filter(there).collect();
     let one_stream =
@@ -76,103 +77,149 @@ pub(super) fn waits_all(cx: &Context<'_>) -> Option<Detected> {
     })
 }
 
-/// What Flight Recorder dumps show.
-pub(super) fn dump(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
-    let report = cx.job.waits.as_ref()?;
+/// The faults of some kinds that the waits show. What is but a gap in the input, or a guess, is told only where
+/// nothing better is.
+fn faults<'j>(cx: &Context<'j>, kinds: &[&str], lines: bool) -> Vec<&'j Fault> {
+    let all = cx.job.waits.iter().flat_map(|w| &w.faults);
+    let mut list: Vec<&Fault> =
+        all.filter(|f| f.lines == lines && kinds.contains(&fault_name(&f.kind))).collect();
+    if list.iter().any(|f| f.is_shown()) {
+        list.retain(|f| f.is_shown());
+    }
+    list
+}
+
+fn told(faults: &[&Fault]) -> Option<Detected> {
     let mut out = Detected::default();
-    for fault in report.faults.iter().filter(|f| kinds.contains(&fault_name(&f.kind))) {
+    for fault in faults {
         out.ranks.extend(&fault.ranks);
         if !out.text.is_empty() {
             out.text.push_str(". ");
         }
         out.text.push_str(&fault.detail);
     }
-    if out.text.is_empty() {
-        return None;
-    }
+    (!out.text.is_empty()).then_some(out)
+}
+
+/// What Flight Recorder dumps show, alone or with lines.
+pub(super) fn dump(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
+    let faults = faults(cx, kinds, false);
+    let mut out = told(&faults)?;
     if let Some(id) = cx.catalogue.message(built_in::DUMP) {
-        out.events = cx
-            .of(id)
-            .iter()
-            .copied()
-            .filter(|&e| {
-                let name = slot_of(cx.catalogue, cx.job.event(e), "fault").unwrap_or("");
-                kinds.contains(&name)
-            })
-            .take(6)
-            .collect();
+        let own = |e: &EventId| {
+            let name = slot_of(cx.catalogue, cx.job.event(*e), "fault").unwrap_or("");
+            kinds.contains(&name)
+        };
+        out.events = cx.of(id).iter().copied().filter(own).take(6).collect();
+    }
+    for fault in faults {
+        out.events.extend(lines_of(cx, fault));
     }
     Some(out)
 }
 
-/// Where each rank waits, by the first thing that it says of it: group, sequence number, operation.
-fn fronts(cx: &Context<'_>) -> BTreeMap<String, BTreeMap<u32, (i64, String, EventId)>> {
-    let mut groups: BTreeMap<String, BTreeMap<u32, (i64, String, EventId)>> = BTreeMap::new();
-    for (message, list) in cx.messages() {
-        let entry = &cx.catalogue.messages[usize::from(message)];
-        if entry.kind != Kind::Waits || matches!(entry.role, Role::Fact | Role::Harmless) {
-            continue;
+/// Lines in which those who are to blame, and two of those who wait, tell of their waits.
+fn lines_of(cx: &Context<'_>, fault: &Fault) -> Vec<EventId> {
+    let of = |rank: u32| cx.job.wait_lines.get(&rank).and_then(|e| e.first()).copied();
+    let mut events: Vec<EventId> = fault.ranks.iter().filter_map(of).take(3).collect();
+    events.extend(fault.waiting.iter().filter(|r| !fault.ranks.contains(*r)).filter_map(of).take(2));
+    // Where they stood, by their stacks.
+    let stack = |rank: u32| cx.job.stack_of(rank).and_then(|s| s.event);
+    events.extend(fault.ranks.iter().filter_map(stack).take(2));
+    events.sort_unstable();
+    events.dedup();
+    events
+}
+
+/// In the only answer of RAS (message `what`) a few ranks of a communicator have launched less than the others.
+pub(super) fn ras_behind(cx: &Context<'_>, what: &str) -> Option<Detected> {
+    let mut by: BTreeMap<&str, Vec<(i64, RankSet, EventId)>> = BTreeMap::new();
+    let mut sources: BTreeSet<u32> = BTreeSet::new();
+    for &e in cx.resolve(what).iter().flat_map(|id| cx.of(*id)) {
+        let text = |slot| slot_of(cx.catalogue, cx.job.event(e), slot);
+        let count = text("enqueued").and_then(|t| t.parse().ok());
+        if let (Some(group), Some(ranks), Some(count)) =
+            (text("group"), text("ranks").and_then(RankSet::parse), count)
+        {
+            sources.insert(cx.job.events[e as usize].source);
+            by.entry(group).or_default().push((count, ranks, e));
         }
-        for &e in list {
-            let event = cx.job.event(e);
-            let text = |slot| slot_of(cx.catalogue, event, slot).map(str::to_string);
-            let (Some(rank), Some(op)) = (cx.job.events[e as usize].rank, text("op")) else { continue };
-            let Some(seq) = text("seq").and_then(|s| s.parse::<i64>().ok()) else { continue };
-            let group = text("group").unwrap_or_default();
-            let front = groups.entry(group).or_default().entry(rank).or_insert((seq, op.clone(), e));
-            if seq < front.0 {
-                *front = (seq, op, e);
+    }
+    if sources.len() != 1 {
+        return None;
+    }
+    by.retain(|_, list| list.len() > 1);
+    let (group, list) = by.into_iter().max_by_key(|(_, l)| l.iter().map(|x| x.1.len()).sum::<usize>())?;
+    let most = list.iter().map(|l| l.0).max()?;
+    let behind: Vec<_> = list.iter().filter(|l| l.0 < most).collect();
+    let ranks = behind.iter().fold(RankSet::new(), |mut all, l| {
+        all.extend(&l.1);
+        all
+    });
+    let all: usize = list.iter().map(|l| l.1.len()).sum();
+    (ranks.len() * 3 <= all).then(|| Detected {
+        events: behind.iter().map(|l| l.2).chain(list.iter().filter(|l| l.0 == most).map(|l| l.2)).take(4).collect(),
+        text: format!(
+            "of {group} rank {ranks} has launched fewer operations than the {most} of the others, which is normal in a \
+             running job: ask RAS again, and look here if the counts stay"
+        ),
+        ranks,
+        ..Detected::default()
+    })
+}
+
+/// Most stacks stand in a collective, a few do not: those ranks are busy elsewhere.
+pub(super) fn stack_outlier(cx: &Context<'_>) -> Option<Detected> {
+    let ranked: Vec<_> = cx.job.stacks.iter().filter(|s| s.rank.is_some()).collect();
+    let (wait, busy): (Vec<_>, Vec<_>) = ranked.into_iter().partition(|s| s.waits);
+    let waiting: RankSet = wait.iter().filter_map(|s| s.rank).collect();
+    let out: RankSet = busy.iter().filter_map(|s| s.rank).filter(|r| !waiting.contains(*r)).collect();
+    if out.is_empty() || waiting.len() < 2 || out.len() * 3 > waiting.len().max(3) {
+        return None;
+    }
+    let at = busy.iter().find_map(|s| s.frames.first()).cloned().unwrap_or_default();
+    let mut events: Vec<EventId> = busy.iter().filter_map(|s| s.event).take(3).collect();
+    events.extend(wait.iter().filter_map(|s| s.event).take(2));
+    let text = format!("rank {out} stands in {at} while {} others wait in a collective", waiting.len());
+    Some(Detected { events, ranks: out, text, ..Detected::default() })
+}
+
+/// What lines show of waits: counters, positions and operations of all ranks compared.
+pub(super) fn waits(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
+    let faults: Vec<&Fault> = faults(cx, kinds, true).into_iter().filter(|f| f.is_shown()).collect();
+    let mut out = told(&faults)?;
+    out.events = faults.iter().flat_map(|f| lines_of(cx, f)).take(8).collect();
+    Some(out)
+}
+
+/// Ranks that the waits show standing in an operation.
+fn standing(cx: &Context<'_>) -> RankSet {
+    let mut ranks = RankSet::new();
+    for group in cx.job.waits.iter().flat_map(|w| &w.groups) {
+        let behind = |f: &&Front| !f.unknown && !f.concluded && f.enqueued > f.completed;
+        ranks.extend(&group.fronts.iter().filter(behind).map(|f| f.rank).collect());
+    }
+    ranks
+}
+
+/// Ranks that were told of a timeout by others (message `what`), had none themselves, and are not seen to wait either.
+pub(super) fn told_only(cx: &Context<'_>, what: &str) -> Option<Detected> {
+    let (waiting, waits) = waiting(cx);
+    let standing = standing(cx);
+    let mut out = Detected::default();
+    for id in cx.resolve(what) {
+        for &e in cx.of(id) {
+            if let Some(rank) = cx.job.events[e as usize].rank
+                && !waiting.contains(rank)
+                && !standing.contains(rank)
+            {
+                out.ranks.insert(rank);
+                out.events.push(e);
             }
         }
     }
-    groups.retain(|_, ranks| ranks.len() >= 3);
-    groups
-}
-
-/// Most ranks of a group wait at one place, a few at an earlier one: those never came on.
-pub(super) fn waits_behind(cx: &Context<'_>) -> Option<Detected> {
-    for ranks in fronts(cx).values() {
-        let mut count: BTreeMap<i64, usize> = BTreeMap::new();
-        for (seq, ..) in ranks.values() {
-            *count.entry(*seq).or_default() += 1;
-        }
-        let (&most, &n) = count.iter().max_by_key(|c| (*c.1, *c.0))?;
-        let behind: RankSet = ranks.iter().filter(|(_, f)| f.0 < most).map(|(r, _)| *r).collect();
-        if n * 3 >= ranks.len() * 2 && !behind.is_empty() {
-            let mut events: Vec<_> =
-                ranks.iter().filter(|(r, _)| behind.contains(**r)).map(|(_, f)| f.2).take(3).collect();
-            events.extend(ranks.values().filter(|f| f.0 == most).map(|f| f.2).take(2));
-            let text = format!(
-                "rank {behind} waits in an earlier operation than the {n} others, who wait in number {most}"
-            );
-            return Some(Detected { events, ranks: behind, text, ..Detected::default() });
-        }
-    }
-    None
-}
-
-/// At the same number ranks of a group wait in different operations.
-pub(super) fn waits_mismatch(cx: &Context<'_>) -> Option<Detected> {
-    for ranks in fronts(cx).values() {
-        let mut by: BTreeMap<(i64, &str), Vec<(u32, EventId)>> = BTreeMap::new();
-        for (rank, (seq, op, e)) in ranks {
-            by.entry((*seq, op.as_str())).or_default().push((*rank, *e));
-        }
-        let Some((&(seq, op), most)) = by.iter().max_by_key(|b| b.1.len()) else { continue };
-        let others: Vec<_> = by.iter().filter(|((s, o), _)| *s == seq && *o != op).collect();
-        if others.is_empty() || most.len() < 2 {
-            continue;
-        }
-        let minority: RankSet = others.iter().flat_map(|o| o.1.iter().map(|r| r.0)).collect();
-        let mut events: Vec<_> = others.iter().flat_map(|o| o.1.iter().map(|r| r.1)).take(3).collect();
-        events.extend(most.iter().map(|r| r.1).take(2));
-        let names: Vec<&str> = others.iter().map(|o| o.0.1).collect();
-        let text = format!(
-            "at number {seq} rank {minority} is in {} where {} others are in {op}",
-            names.join(", "),
-            most.len()
-        );
-        return Some(Detected { events, ranks: minority, text, ..Detected::default() });
-    }
-    None
+    out.events.truncate(3);
+    out.events.extend(waits.iter().take(2));
+    out.text = format!("rank {} was told of the timeout by others and had none itself", out.ranks);
+    (!out.ranks.is_empty() && !waiting.is_empty()).then_some(out)
 }
