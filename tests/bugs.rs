@@ -44,7 +44,7 @@ fn each_is_told_at_both_ends_of_its_range_and_not_beyond() {
         let range = ReleaseRange::parse(&bug.releases).unwrap();
         let all = releases();
         let inside: Vec<Release> = all.iter().copied().filter(|r| range.contains(*r)).collect();
-        let before = all.iter().copied().filter(|r| range.from.is_some_and(|f| *r < f)).next_back();
+        let before = all.iter().copied().rfind(|r| range.from.is_some_and(|f| *r < f));
         let after = all.iter().copied().find(|r| range.to.is_some_and(|t| *r > t));
         let of = |r: Release| told(&bug.sample.replace("{release}", &r.to_string())).contains(&bug.fault);
         for r in [inside[0], inside[inside.len() - 1]] {

@@ -64,8 +64,9 @@ impl Openings {
         let mask = if opening.len() >= 8 { u64::MAX } else { (1 << (8 * opening.len())) - 1 };
         let first = (first(opening) & mask, mask);
         slot.push(Opens { text: opening.to_vec(), first, form, message, bulk, by_comm });
-        // Only the first line of a bulk opening is looked at, so an opening that another message has too is none.
-        if slot.iter().any(|o| o.text == opening && !o.bulk) {
+        // Lines of a bulk opening are counted without a look, so one that several messages share is none.
+        let mut same = slot.iter().filter(|o| o.text == opening);
+        if same.any(|o| o.message != message) {
             slot.iter_mut().filter(|o| o.text == opening).for_each(|o| o.bulk = false);
         }
         slot.sort_by(|x, y| y.text.len().cmp(&x.text.len()).then(x.form.cmp(&y.form)));
