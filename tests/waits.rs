@@ -353,3 +353,29 @@ fn the_trace_of_a_job_at_work_is_no_hang() {
         .collect();
     assert_eq!(roots(&text), []);
 }
+
+/// Watchdogs of old releases name no group; a report that misses a rank at their very position does.
+#[test]
+fn a_desync_report_names_the_group_of_watchdogs_that_do_not() {
+    let log = |seq: u32| {
+        let mut log = String::from(
+            "[E ProcessGroupNCCL.cpp:894] \n\t - [0] Timeout at collective: BROADCAST, #97\n\t - To our best \
+             knowledge, the lagging/dead/mismatched ranks that caused the desync are:\n\t   - [2] finished collective \
+             #96, but didn't join collective #97 (count from 1)\n",
+        );
+        for rank in [0, 1, 3] {
+            log += &format!(
+                "[E ProcessGroupNCCL.cpp:475] [Rank {rank}] Watchdog caught collective operation timeout: \
+                 WorkNCCL(SeqNum={seq}, OpType=BROADCAST, NumelIn=64, NumelOut=64, Timeout(ms)=1800000) ran for \
+                 1800321 milliseconds before timing out.\n"
+            );
+        }
+        vec![("err.log".to_string(), log.into_bytes())]
+    };
+    let seen = view(&log(97));
+    assert_eq!((seen.roots[0].kind, seen.roots[0].ranks.as_str()), ("missing", "2"), "{seen:#?}");
+    assert_eq!(seen.groups.len(), 1, "{seen:#?}");
+    // At another position they may be of any group.
+    let seen = view(&log(41));
+    assert_eq!(seen.groups.len(), 2, "{seen:#?}");
+}

@@ -49,6 +49,31 @@ pub struct Event {
 }
 
 impl Event {
+    /// What a whole document says. It has no lines of its own: `nth` is the event's place in its source.
+    #[must_use]
+    pub(crate) fn of_document(
+        message: MessageId,
+        nth: usize,
+        fields: Vec<(FieldId, Box<str>)>,
+        text: impl Into<Box<str>>,
+    ) -> Self {
+        Self {
+            message,
+            form: 0,
+            via: Via::Document,
+            line: 1,
+            sub: nth as u32,
+            speaker: 0,
+            dev: None,
+            time: None,
+            fields,
+            text: text.into(),
+            cut: true,
+            count: 1,
+            last_line: 1,
+        }
+    }
+
     /// A field's text.
     #[must_use]
     pub fn field(&self, id: FieldId) -> Option<&str> {

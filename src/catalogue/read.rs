@@ -183,7 +183,10 @@ impl<'r, 'b> Reader<'r, 'b> {
             }
             return;
         }
-        if !self.full && self.by_shape(hit, line, shapes) {
+        if self.full {
+            return self.look(hit, line);
+        }
+        if self.by_shape(hit, line, shapes) {
             return;
         }
         let text = &self.view.bytes[hit.text as usize..line.end as usize];
@@ -191,7 +194,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         let key = (hit.speaker, hash);
         if let Some((n, messages)) = self.flood.get_mut(&key) {
             *n += 1;
-            if *n > FLOOD && !self.full {
+            if *n > FLOOD {
                 for (message, apart) in messages {
                     if !self.seen.insert((hit.text, *message)) {
                         continue;
@@ -206,17 +209,22 @@ impl<'r, 'b> Reader<'r, 'b> {
                 return;
             }
         }
-        (self.own_words, self.speaker) = (true, hit.speaker);
-        self.told.clear();
-        for part in self.parts(hit, line) {
-            self.part(part);
-        }
+        self.look(hit, line);
         // Lines alike may name different ranks, where these are not told by the word before them;
         // those whose neighbours say whose they are, are not alike.
         let names_none = |t: &(MessageId, u32)| t.1 == ALIKE || self.catalogue.kept_by(t.0) != By::Rank;
         if self.own_words && (names_rank || self.told.iter().all(names_none)) {
             let told = &self.told;
             self.flood.entry(key).or_insert_with(|| (1, told.clone()));
+        }
+    }
+
+    /// Reads a line itself.
+    fn look(&mut self, hit: &Hit, line: Line) {
+        (self.own_words, self.speaker) = (true, hit.speaker);
+        self.told.clear();
+        for part in self.parts(hit, line) {
+            self.part(part);
         }
     }
 

@@ -389,9 +389,9 @@ pub(super) enum TableForm {
     Parquet,
 }
 
-/// Arguments of `trends`.
+/// Which records of scanned jobs are asked.
 #[derive(Debug, Args)]
-pub(super) struct Trends {
+pub(super) struct Records {
     /// Records as NDJSON, or indexes; the index unless given
     #[arg(value_name = "FILE")]
     pub(super) inputs: Vec<PathBuf>,
@@ -400,6 +400,13 @@ pub(super) struct Trends {
     pub(super) index: Option<PathBuf>,
     #[command(flatten)]
     pub(super) selection: Selection,
+}
+
+/// Arguments of `trends`.
+#[derive(Debug, Args)]
+pub(super) struct Trends {
+    #[command(flatten)]
+    pub(super) records: Records,
     /// Form: text, markdown or ndjson
     #[arg(long, value_name = "FORM")]
     pub(super) format: Option<TableForm>,
@@ -408,14 +415,8 @@ pub(super) struct Trends {
 /// Arguments of `jobs`.
 #[derive(Debug, Args)]
 pub(super) struct JobsArgs {
-    /// Records as NDJSON, or indexes; the index unless given
-    #[arg(value_name = "FILE")]
-    pub(super) inputs: Vec<PathBuf>,
-    /// The index to ask; $XDG_STATE_HOME/ncclcheck/index.sqlite unless given
-    #[arg(long, value_name = "FILE")]
-    pub(super) index: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) selection: Selection,
+    pub(super) records: Records,
     /// Failed jobs only
     #[arg(long)]
     pub(super) failed: bool,

@@ -3,7 +3,7 @@
 
 mod bar;
 
-use super::args::{Global, JobsArgs, Merge, ScanArgs, Selection, Show, TableForm, Trends};
+use super::args::{Global, JobsArgs, Merge, Records, ScanArgs, Selection, Show, TableForm, Trends};
 use super::out::{FINE, FOUND, Fail, columns, complain, print};
 use super::{signals, sources};
 use crate::knowledge::Knowledge;
@@ -126,13 +126,14 @@ fn shown(text: &str) -> String {
     crate::report::text::visible(text)
 }
 
-/// Records from files, or from an index.
-fn records(index: &Option<PathBuf>, inputs: &[PathBuf]) -> Result<Vec<Record>, Fail> {
-    if inputs.is_empty() {
-        return Index::read_only(&index.clone().map_or_else(default_index, Ok)?)?.records();
-    }
-    let lists = inputs.iter().map(|p| scan::read_records(p)).collect::<Result<Vec<_>, _>>()?;
-    Ok(merged(lists))
+/// Those records that were asked for, from files or from an index.
+fn records(of: &Records) -> Result<Vec<Record>, Fail> {
+    let all = if of.inputs.is_empty() {
+        Index::read_only(&of.index.clone().map_or_else(default_index, Ok)?)?.records()?
+    } else {
+        merged(of.inputs.iter().map(|p| scan::read_records(p)).collect::<Result<_, _>>()?)
+    };
+    Ok(of.selection.of(all))
 }
 
 fn merged(lists: Vec<Vec<Record>>) -> Vec<Record> {
@@ -148,7 +149,7 @@ fn merged(lists: Vec<Vec<Record>>) -> Vec<Record> {
 
 /// `ncclcheck trends`.
 pub(super) fn trends(global: &Global, args: &Trends) -> Result<u8, Fail> {
-    let records = args.selection.of(records(&args.index, &args.inputs)?);
+    let records = records(&args.records)?;
     let form = args.format.unwrap_or(TableForm::Text);
     match form {
         TableForm::Ndjson => print(global.color, FINE, |out| {
@@ -164,7 +165,7 @@ pub(super) fn trends(global: &Global, args: &Trends) -> Result<u8, Fail> {
 
 /// `ncclcheck jobs`.
 pub(super) fn jobs(global: &Global, args: &JobsArgs) -> Result<u8, Fail> {
-    let mut records = args.selection.of(records(&args.index, &args.inputs)?);
+    let mut records = records(&args.records)?;
     if args.failed {
         records.retain(Record::failed);
     }

@@ -379,20 +379,12 @@ impl Builder<'_> {
 
     fn ends(&mut self) {
         for end in &self.job.ends {
-            let words = match end.how {
-                Ended::Well => "exit status 0".to_string(),
-                Ended::Exception => "an exception".to_string(),
-                Ended::Signal(n) => format!("signal {n}"),
-                Ended::Exit(n) => format!("exit status {n}"),
-                Ended::Killed => "ended by its launcher".to_string(),
-                Ended::Oom => "killed for memory".to_string(),
-            };
             let line = self.evidence(end.event);
-            let slot = self.out.ends.entry(words).or_insert_with(|| (RankSet::new(), line));
+            let slot = self.out.ends.entry(end.how.words()).or_insert_with(|| (RankSet::new(), line));
             slot.0.extend(&end.rank.into_iter().collect());
         }
         if self.job.end.state == State::Well {
-            self.out.ends.retain(|words, _| words != "exit status 0");
+            self.out.ends.retain(|words, _| *words != Ended::Well.words());
         }
     }
 }

@@ -7,7 +7,7 @@ use super::source::{Document, SourceRead};
 use super::waits::{self, Trace, WaitsInput, WaitsReport};
 use super::{Job, Placed, lines, ras};
 use crate::base::Stamp;
-use crate::catalogue::{Catalogue, Event, FieldId, Speaker, Via, built_in};
+use crate::catalogue::{Catalogue, Event, FieldId, Speaker, built_in};
 use crate::dump::{Dump, ErrorFile};
 use crate::text::Who;
 
@@ -118,21 +118,7 @@ fn add_fault(catalogue: &Catalogue, job: &mut Job, fault: &waits::Fault) {
             host: process.and_then(|p| job.processes[p as usize].host.clone()),
             attempt: job.current,
         });
-        source.events.push(Event {
-            message,
-            form: 0,
-            via: Via::Document,
-            line: 1,
-            sub: source.events.len() as u32,
-            speaker: 0,
-            dev: None,
-            time: None,
-            fields: fields.clone(),
-            text: text.as_str().into(),
-            cut: true,
-            count: 1,
-            last_line: 1,
-        });
+        source.events.push(Event::of_document(message, source.events.len(), fields.clone(), text.as_str()));
     }
 }
 
@@ -153,19 +139,8 @@ fn error_file(catalogue: &Catalogue, file: &ErrorFile) -> Option<Event> {
         add("claimed", &catalogue.messages[usize::from(found.message)].id);
     }
     Some(Event {
-        message,
-        form: 0,
-        via: Via::Document,
-        line: 1,
-        sub: 0,
-        speaker: 0,
-        dev: None,
         time: file.at.map(|s| Stamp::from_epoch_nanos(s.saturating_mul(1_000_000_000))),
-        fields,
-        text: file.message.chars().take(2000).collect::<String>().into(),
-        cut: true,
-        count: 1,
-        last_line: 1,
+        ..Event::of_document(message, 0, fields, file.message.chars().take(2000).collect::<String>())
     })
 }
 

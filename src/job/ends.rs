@@ -23,6 +23,20 @@ pub enum Ended {
     Oom,
 }
 
+impl Ended {
+    /// How it is said in reports: `exit status 1`, `signal 9`, `an exception`.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Well => "exit status 0".into(),
+            Self::Exception => "an exception".into(),
+            Self::Signal(n) => format!("signal {n}"),
+            Self::Exit(n) => format!("exit status {n}"),
+            Self::Killed => "ended by its launcher".into(),
+            Self::Oom => "killed for memory".into(),
+        }
+    }
+}
+
 /// One end.
 #[derive(Debug, Clone)]
 pub struct ProcessEnd {

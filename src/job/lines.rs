@@ -42,6 +42,8 @@ pub(super) struct Lines {
     ranks: BTreeMap<u32, Rank>,
     /// Groups that have sends and receives: what their counters count does not compare.
     mixed: BTreeSet<String>,
+    /// Positions at which a report says that somebody is missing.
+    missed: BTreeSet<i64>,
     /// What RAS answered.
     answers: Vec<Answer>,
 }
@@ -219,6 +221,7 @@ impl Lines {
                     (of.all, of.enqueued) = (true, Some(0));
                 }
                 (_, Some(seq)) => {
+                    self.missed.insert(seq);
                     self.counters(rank, None, ALL, Some("default_pg"), (Some(seq - 1), Some(seq - 1)), id);
                 }
                 _ => {}
@@ -256,15 +259,24 @@ impl Lines {
         let mut unnamed: Vec<Open> = Vec::new();
         for (rank, number, seq, op, id) in open {
             let known = self.ranks.get(&rank).and_then(|r| {
-                let stands = |of: &&Of| of.completed == Some(seq - 1) && of.enqueued >= Some(seq);
-                let mut fit =
-                    r.groups.iter().filter(|g| stands(&g.1) && (number.is_none() || g.1.number == number));
+                // Its counters may tell what is finished and not what is begun.
+                let stands = |of: &&Of| of.completed == Some(seq - 1) && of.enqueued.is_none_or(|e| e >= seq);
+                // In the group of all a rank's number is the rank.
+                let same = |of: &&Of| number.is_none_or(|n| of.number.or(of.all.then_some(rank)) == Some(n));
+                let mut fit = r.groups.iter().filter(|g| stands(&g.1) && same(&g.1));
                 fit.next().filter(|_| fit.next().is_none()).map(|g| g.0.clone())
             });
+            // Who stood at the very position at which the report misses others, stood in the group of the report.
+            let reported = self.missed.contains(&seq) && number.is_none_or(|n| n == rank);
             match known {
                 Some(group) if paired(&op) => drop(self.mixed.insert(group)),
                 Some(group) => {
                     self.of(rank, &group, id).calls.entry(seq).or_insert((op, Done::Failed));
+                }
+                None if reported && !paired(&op) => {
+                    let of =
+                        self.counters(rank, None, ALL, Some("default_pg"), (Some(seq), Some(seq - 1)), id);
+                    of.calls.entry(seq).or_insert((op, Done::Failed));
                 }
                 None => unnamed.push((rank, number, seq, op, id)),
             }

@@ -4,7 +4,7 @@
 
 use super::source::SourceRead;
 use crate::base::RankSet;
-use crate::catalogue::{Catalogue, Event, FieldId, MessageId, Via, built_in};
+use crate::catalogue::{Catalogue, Event, FieldId, MessageId, built_in};
 use crate::dump::{Ras, RasComm};
 use std::collections::BTreeMap;
 
@@ -83,19 +83,6 @@ fn push(
     if source.speakers.is_empty() {
         source.speakers.push(super::documents::speaker(None));
     }
-    source.events.push(Event {
-        message,
-        form: 0,
-        via: Via::Document,
-        line: 1,
-        sub: source.events.len() as u32,
-        speaker: 0,
-        dev: None,
-        time: None,
-        fields: values.iter().filter_map(field).collect(),
-        text: text.into(),
-        cut: true,
-        count: 1,
-        last_line: 1,
-    });
+    let fields = values.iter().filter_map(field).collect();
+    source.events.push(Event::of_document(message, source.events.len(), fields, text));
 }

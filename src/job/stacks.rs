@@ -4,7 +4,7 @@
 use super::names::witness;
 use super::source::Document;
 use super::{EventId, Job, Placed, ProcessId};
-use crate::catalogue::{Catalogue, Event, Via, built_in};
+use crate::catalogue::{Catalogue, Event, built_in};
 use crate::dump::{Dump, Frame, Process, Thread};
 
 /// Where one process stood.
@@ -96,21 +96,12 @@ fn tell(catalogue: &Catalogue, job: &mut Job, stack: &Stack, rank: u32) -> Optio
         source.speakers.push(super::documents::speaker(Some(rank)));
     }
     let event = source.events.len() as u32;
-    source.events.push(Event {
+    source.events.push(Event::of_document(
         message,
-        form: 0,
-        via: Via::Document,
-        line: 1,
-        sub: event,
-        speaker: 0,
-        dev: None,
-        time: None,
-        fields: fields.into_iter().flatten().collect(),
-        text: format!("{} stack: {}", stack.by, stack.frames.join(" < ")).into(),
-        cut: true,
-        count: 1,
-        last_line: 1,
-    });
+        event as usize,
+        fields.into_iter().flatten().collect(),
+        format!("{} stack: {}", stack.by, stack.frames.join(" < ")),
+    ));
     job.events.push(Placed {
         source: stack.source,
         event,

@@ -6,7 +6,7 @@ use super::model::Model;
 use super::{Ordered, advice, mask, settings, timeline};
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, Via, built_in, last_state};
-use crate::job::{Ended, EventId, Job, Process, State, slot_of};
+use crate::job::{EventId, Job, Process, State, slot_of};
 use crate::knowledge::{Kind, Knowledge, Place, Role};
 use crate::report::{
     Alternative, Attempt, Consequence, Culprits, Diagnosis, End, Evidence, Host, Input, KnownBug, RankState,
@@ -564,15 +564,7 @@ impl Builder<'_> {
         let mut ends: BTreeMap<u32, String> = BTreeMap::new();
         for e in &job.ends {
             if let Some(rank) = e.rank {
-                let words = match e.how {
-                    Ended::Well => "exit status 0".to_string(),
-                    Ended::Exception => "an exception".to_string(),
-                    Ended::Signal(n) => format!("signal {n}"),
-                    Ended::Exit(n) => format!("exit status {n}"),
-                    Ended::Killed => "ended by its launcher".to_string(),
-                    Ended::Oom => "killed for memory".to_string(),
-                };
-                ends.entry(rank).or_insert(words);
+                ends.entry(rank).or_insert_with(|| e.how.words());
             }
         }
         let world: RankSet = match job.world.filter(|w| *w <= 1 << 20) {
