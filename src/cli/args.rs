@@ -694,7 +694,7 @@ pub(super) enum NetWay {
 pub(super) enum Rules {
     /// Checks all files, samples and references
     Check {
-        /// Lists ways in which a cause shows that have no firing test or no near-miss in their rule's file
+        /// Lists ways in which a cause shows that lack two firing tests or a near-miss in their rule's file
         #[arg(long)]
         tests: bool,
     },

@@ -4,6 +4,7 @@
 mod apart;
 mod coverage;
 mod memory;
+mod particulars;
 mod pipeline;
 
 pub use coverage::Covered;
