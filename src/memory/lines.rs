@@ -81,8 +81,10 @@ pub enum Line<'t> {
     Shareable(u64),
     /// `Cuda Alloc Size …`
     Cuda(u64),
-    /// Host memory of one kind or another.
+    /// Host memory of one kind or another, by the lines of NCCL_DEBUG_SUBSYS=ALLOC.
     Host(u64),
+    /// Host memory of a SHM connection, by the line of NCCL_DEBUG_SUBSYS=SHM. Those of ALLOC tell of it too.
+    Mapped(u64),
     /// `Connected all rings`
     Connected(Algorithm),
     /// `comm … - Init START` or `COMPLETE`
@@ -297,6 +299,10 @@ fn without_place(text: &str) -> &str {
 }
 
 fn allocation(text: &str) -> Option<Line<'_>> {
+    // What was refused is printed too.
+    if text.contains(" pointer (nil)") {
+        return None;
+    }
     if text.starts_with("Allocated shareable buffer ") {
         return after(text, " size ").map(Line::Shareable);
     }
@@ -312,7 +318,11 @@ fn allocation(text: &str) -> Option<Line<'_>> {
     }
     let host = text.starts_with("MMAP allocated shareable host buffer ")
         || text.starts_with("CUMEM allocated shareable buffer ");
-    host.then(|| after(text, " size ").map(Line::Host)).flatten()
+    if host {
+        return after(text, " size ").map(Line::Mapped);
+    }
+    let segment = text.strip_prefix("Allocated ").filter(|t| t.contains(" bytes of shared memory in "));
+    segment.and_then(leading).map(Line::Host)
 }
 
 #[cfg(test)]
@@ -402,13 +412,22 @@ mod tests {
             ("include/alloc.h:59 Cuda Host Alloc Size 4 pointer 0x7f01", Line::Host(4)),
             (
                 "MMAP allocated shareable host buffer /dev/shm/nccl-a1b2c3 size 9637888 ptr 0x7f",
-                Line::Host(9_637_888),
+                Line::Mapped(9_637_888),
             ),
-            ("CUMEM allocated shareable buffer 0x7f01 size 9637888", Line::Host(9_637_888)),
+            ("CUMEM allocated shareable buffer 0x7f01 size 9637888", Line::Mapped(9_637_888)),
+            ("Allocated 9637892 bytes of shared memory in /dev/shm/nccl-a1b2c3", Line::Host(9_637_892)),
+            (
+                "os/linux.cc:799 (ncclShmOpen) Allocated 4100 bytes of shared memory in /dev/shm/nccl-a1b2c3",
+                Line::Host(4100),
+            ),
         ] {
             assert_eq!(parse(line.as_bytes()), Some(want), "{line}");
         }
-        // An imported buffer takes no memory.
+        // A refused one takes no memory, nor does an imported buffer.
+        assert_eq!(parse(b"include/alloc.h:178 Cuda Alloc Size 10485760 pointer (nil)"), None);
+        let refused =
+            "include/alloc.h:463 (ncclCudaMallocDebug) Cuda Alloc Size 10485760 pointer (nil) memType 0";
+        assert_eq!(parse(refused.as_bytes()), None);
         assert_eq!(parse(b"Imported shareable buffer device 3 size 10485760 ptr 0x7f"), None);
         assert_eq!(
             parse(b"MMAP imported shareable host buffer /dev/shm/nccl-a1 size 9637888 ptr 0x7f"),

@@ -159,9 +159,10 @@ impl<'r> Reading<'r> {
         if t.shareable.count == 0 && t.cuda.count == 0 {
             self.pool(&made);
         }
-        if t.host.count > 0 {
-            let detail = by_size(&t.host);
-            self.push("host memory", How::Measured, 0, t.host.bytes, detail);
+        // What the lines of SHM tell is in those of ALLOC, where there are any.
+        let host = if t.host.count > 0 { &t.host } else { &t.mapped };
+        if host.count > 0 {
+            self.push("host memory", How::Measured, 0, host.bytes, by_size(host));
         } else {
             let how = if made.assumed { How::Assumed } else { How::Computed };
             self.push("host side of connections", how, 0, made.host, format!("{} connections", made.n));
@@ -325,7 +326,13 @@ impl<'r> Reading<'r> {
         if made.pools > 0 {
             let n = made.pools - u64::from(self.sizes.eager_pool).min(made.pools);
             let name = "pools of send and receive over the network";
-            self.push(name, How::Assumed, most * n.min(2), 0, format!("{detail}, for one communicator"));
+            self.push(
+                name,
+                How::Assumed,
+                most * n.min(self.sizes.pool_directions),
+                0,
+                format!("{detail}, for one communicator"),
+            );
         }
     }
 

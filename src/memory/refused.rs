@@ -145,7 +145,8 @@ fn pools(s: &Sizes, bytes: u64) -> Vec<Meaning> {
         if is_pool && channels * s.pool_slots * chunk == bytes && (s.eager_pool || on == "between nodes") {
             out.push(Meaning {
                 what: format!(
-                    "a pool for send and receive {on}: {channels} channels x 16 x {} KiB",
+                    "a pool for send and receive {on}: {channels} channels x {} x {} KiB",
+                    s.pool_slots,
                     chunk >> 10
                 ),
                 place: GPU,
