@@ -61,6 +61,8 @@ pub struct Sizes {
     pub nvls_one_node: bool,
     /// Queue in which the host hands work to kernels; 0 before 2.14, where it is not known.
     pub work_fifo: u64,
+    /// Pool of operations of the proxy thread in /dev/shm; 0 before 2.13, where it is not known.
+    pub proxy_ops: u64,
     /// Whether NVLS memory is rounded up to a granularity that only the log tells.
     pub nvls_rounded: bool,
     /// Whether cuMem is on.
@@ -111,6 +113,7 @@ impl Sizes {
             nvls_ranks: get("nvls-ranks"),
             nvls_one_node: yes("nvls-one-node"),
             work_fifo: get("work-fifo"),
+            proxy_ops: get("proxy-ops"),
             nvls_rounded: yes("nvls-multicast-rounding"),
             cumem,
             lazy: cumem && yes("lazy"),

@@ -221,6 +221,16 @@ fn the_work_queue_is_host_memory() {
 }
 
 #[test]
+fn the_proxy_threads_pool_by_release() {
+    let of = |release: &str| sizes(release).proxy_ops;
+    assert_eq!((of("2.12.12"), of("2.13.4"), of("2.19.4")), (0, 65_536 * 64 + 352, 65_536 * 64 + 352));
+    assert_eq!((of("2.20.5"), of("2.21.5"), of("2.22.3")), (5_767_520, 7_340_384, 7_340_384));
+    // Known from logs.
+    assert_eq!((of("2.26.2"), of("2.27.7")), (33_030_528, 33_030_528));
+    assert_eq!(of("2.30.7"), 147_456 * 232 + 384);
+}
+
+#[test]
 fn who_has_nvls() {
     let of = |release: &str, nranks, per_node| part(&plan(release, nranks, per_node, 16, 16, 2), "nvls").1;
     // More than two GPUs of a node are needed until 2.28.3; 2.17 and 2.20 have it on one node only.
@@ -470,9 +480,11 @@ fn refused_sizes_are_explained() {
     has(9_637_888, "/dev/shm");
     has(5_967_872, "NCCL_BUFFSIZE=524288");
     has(5_967_876, "NCCL_BUFFSIZE=524288");
-    has(33_030_144, "proxy thread");
     has(33_030_528, "proxy thread");
     has(33_030_532, "proxy thread");
+    for bytes in [4_194_656, 5_767_520, 7_340_384, 10_486_112, 14_156_128, 31_850_880, 34_210_180] {
+        has(bytes, "proxy thread");
+    }
     has(532_480, "PXN");
     has(532_484, "PXN");
     has(67_108_864, "pool for send and receive between nodes: 32 channels");
