@@ -122,6 +122,9 @@ pub fn parse(text: &[u8]) -> Option<Line<'_>> {
         b'R' if text.starts_with("Ring ") => connection(text.strip_prefix("Ring ")?),
         b'C' if text.starts_with("Channel ") => connection(text.strip_prefix("Channel ")?),
         b'C' if text.starts_with("Connected ") => connected(text.strip_prefix("Connected ")?),
+        b'r' if text.starts_with("rank ") && text.ends_with(" Connected CollNet") => {
+            Some(Line::Connected(Algorithm::CollNet))
+        }
         _ if text.ends_with(" COMPLETE") || text.ends_with(" START") => life(text),
         _ => allocation(without_place(text)),
     }
@@ -446,6 +449,12 @@ mod tests {
         let line = "NVLS comm 0x55 headRank 2 nHeads 8 buffSize 4194304 memSize 2097152 nvlsPerRankSize 201326592 nvlsTotalSize 1610612736";
         let want = NvlsSize { heads: 8, buffer: 4 << 20, total: 1536 << 20 };
         assert_eq!(parse(line.as_bytes()), Some(Line::Nvls(want)));
+        // 2.17 says nranks, 2.30 also how many ranks there are.
+        let line = "NVLS comm 0x55 rank 2 nranks 8 buffSize 4194304 memSize 2097152 nvlsPerRankSize 201326592 nvlsTotalSize 1610612736";
+        assert_eq!(parse(line.as_bytes()), Some(Line::Nvls(want)));
+        let line = "NVLS comm 0x55 headRank 2 nHeads 8 nvlsRanks 8 buffSize 1048576 nvlsPerRankSize 33554432 nvlsTotalSize 268435456";
+        let want = NvlsSize { heads: 8, buffer: 1 << 20, total: 256 << 20 };
+        assert_eq!(parse(line.as_bytes()), Some(Line::Nvls(want)));
         let line = "NVLS rank 0 (dev 0) alloc done, ucptr 0x7 ucgran 2097152 mcptr 0x7 mcgran 536870912 ucsize 268435456 mcsize 536870912 (inputsize 268435456)";
         assert_eq!(parse(line.as_bytes()), Some(Line::NvlsPhysical(256 << 20)));
         let line = "NVLS rank 0 (dev 0) alloc done, ucptr 0x7 ucgran 2097152 mcptr 0x7 mcgran 536870912 size 536870912 (268435456)";
@@ -455,6 +464,24 @@ mod tests {
         assert_eq!(parse(line.as_bytes()), Some(want));
         let line = "comm 0x55aa01 rank 3 nranks 8 cudaDev 3 busId 4d000 - Destroy COMPLETE";
         assert_eq!(parse(line.as_bytes()), Some(Line::Destroyed { comm: "0x55aa01" }));
+    }
+
+    #[test]
+    fn algorithms_that_are_connected() {
+        for (line, want) in [
+            ("Connected all rings", Algorithm::Ring),
+            ("Connected all rings, use ring PXN 0 GDR 1", Algorithm::Ring),
+            ("Connected all trees", Algorithm::Tree),
+            ("Connected NVLS tree", Algorithm::NvlsTree),
+            ("Connected binomial trees", Algorithm::Pat),
+            ("Connected collnet + chain", Algorithm::CollNet),
+            ("Connected Collnet Chains 0 1 2 3", Algorithm::CollNet),
+            ("rank 3 Connected CollNet", Algorithm::CollNet),
+        ] {
+            assert_eq!(parse(line.as_bytes()), Some(Line::Connected(want)), "{line}");
+        }
+        assert_eq!(parse(b"Connected to proxy localRank 0 -> connection 0x7f"), None);
+        assert_eq!(parse(b"P2P Chunksize set to 131072"), Some(Line::Chunk(131_072)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::plan::mib_text;
 use super::sizes::up;
 use super::tally::Sum;
 use super::{Direction, MIB, Sizes, Span, Transport, connection, sum};
+use crate::base::Release;
 use crate::knowledge::Tables;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -245,7 +246,11 @@ impl<'r> Reading<'r> {
             return 0;
         }
         let s = &self.sizes;
-        let arrays = |c: &Counts| c.coll.max(c.p2p) * s.per_channel + c.nvls + c.collnet + s.per_communicator;
+        let collnet = has_collnet(self.p);
+        let arrays = |c: &Counts| {
+            let collnet = if collnet { c.collnet } else { 0 };
+            c.coll.max(c.p2p) * s.per_channel + c.nvls + collnet + s.per_communicator
+        };
         self.p.tally.counts.iter().map(|(c, n)| arrays(c) * n * s.granule).sum()
     }
 
@@ -438,6 +443,13 @@ impl<'r> Reading<'r> {
         }
         self.not_seen.push("the CUDA context with NCCL's kernels, and the framework's own memory".into());
     }
+}
+
+/// Whether a process uses CollNet. Since 2.21 what is printed as its channels are all channels, used or not.
+pub(super) fn has_collnet(p: &ProcessSeen) -> bool {
+    p.tally.connected.contains_key(&Algorithm::CollNet)
+        || p.env.get("NCCL_COLLNET_ENABLE").is_some_and(|v| v.trim() == "1")
+        || p.release.is_some_and(|r| r < Release(2, 21, 0))
 }
 
 /// The constants of a process, and how it is known whether cuMem is on.

@@ -203,6 +203,8 @@ impl Job {
         let mut line = |rank: u64, text: String| out[rank as usize].push(text);
         for r in 0..n {
             let (coll, p2p, nvls) = (self.channels, shape.p2p_channels, self.nvls);
+            // Since 2.21 the field has the number of all channels, with or without CollNet.
+            let collnet = if self.release >= Release(2, 21, 0) { coll } else { 0 };
             line(
                 r,
                 format!(
@@ -213,7 +215,7 @@ impl Job {
             line(
                 r,
                 format!(
-                    "{coll} coll channels, 0 collnet channels, {nvls} nvls channels, {p2p} p2p channels, {PER_PEER} p2p channels per peer"
+                    "{coll} coll channels, {collnet} collnet channels, {nvls} nvls channels, {p2p} p2p channels, {PER_PEER} p2p channels per peer"
                 ),
             );
         }
@@ -420,6 +422,35 @@ fn a_difference_is_named() {
     let checks = &a.processes[0].checks;
     assert!(checks.iter().any(|c| c.contains("+16 MiB: a pool for send and receive")), "{checks:?}");
     assert_eq!(a.processes[0].printed, (20 + 4 + 16) << 20);
+}
+
+#[test]
+fn collnet_counts_where_it_is_connected() {
+    let counts =
+        "16 coll channels, 16 collnet channels, 0 nvls channels, 16 p2p channels, 2 p2p channels per peer";
+    let control = |release: &str, lines: &[&str]| {
+        let processes = vec![seen(0, "a", release, lines)];
+        let a = account(&TABLES, Input { processes, ..Input::default() });
+        item(&a.processes[0].items, "control arrays") / MIB
+    };
+    assert_eq!(control("2.27.3", &[counts]), 16 * 6 + 4);
+    assert_eq!(control("2.27.3", &[counts, "rank 0 Connected CollNet"]), 16 * 6 + 4 + 32);
+    assert_eq!(control("2.20.5", &[counts]), 16 * 6 + 4 + 32);
+}
+
+#[test]
+fn buffers_on_other_gpus_and_hosts() {
+    let of = |line: &str| {
+        let processes = vec![seen(0, "a", "2.21.5", &[line])];
+        let a = account(&TABLES, Input { processes, ..Input::default() });
+        (item(&a.processes[0].items, "buffers towards peers"), a.processes[0].not_seen.join("\n"))
+    };
+    // The GPU in between holds the receiver's buffer.
+    let (bytes, not_seen) = of("Channel 00/0 : 0[0] -> 4[4] via P2P/indirect/2[2]");
+    assert_eq!(bytes, 2 * MIB);
+    assert!(not_seen.contains("on the GPU in between"), "{not_seen}");
+    // Over NVLink to another host: as many come as go.
+    assert_eq!(of("Channel 00/0 : 0[0] -> 4[0] via P2P/MNNVL").0, 12 * MIB);
 }
 
 #[test]
