@@ -82,6 +82,7 @@ impl Sizes {
         let get = |name: &str| pick(constants, name, release, arch, env).unwrap_or(0);
         let yes = |name: &str| get(name) != 0;
         let cumem = yes("cumem");
+        let lazy = cumem && yes("lazy");
         let simple = get("simple");
         // Once the chunk was a part of the Simple buffer; later so many chunks have to fit in it.
         let (share, steps) = (get("chunk-share"), get("chunk-steps"));
@@ -106,7 +107,7 @@ impl Sizes {
             chunk_net: chunk("chunk-net"),
             chunk_nvlink: chunk("chunk-nvlink"),
             chunk_pcie: chunk("chunk-pcie"),
-            eager_pool: yes("eager-pool"),
+            eager_pool: yes("eager-pool") && !lazy,
             nvls_buffer: get("nvls-buffer"),
             nvls_flags: get("nvls-flags"),
             nvls_credits: get("nvls-credits"),
@@ -116,7 +117,7 @@ impl Sizes {
             proxy_ops: get("proxy-ops"),
             nvls_rounded: yes("nvls-multicast-rounding"),
             cumem,
-            lazy: cumem && yes("lazy"),
+            lazy,
             pat: yes("pat"),
             nvls_without_cumem: release.is_some_and(|r| r < Release(2, 19, 0)),
         }

@@ -179,7 +179,7 @@ fn one_node_of_eight() {
     assert_eq!(part(&old, "ring").1 + part(&old, "tree").1, 576);
     assert_eq!(sum(&old), 1536 + 576 + 256);
     let newer = Plan { release: Release::parse("2.20.5"), ..old };
-    assert_eq!(sum(&newer), 1536 + 576 + 256 + 228);
+    assert_eq!(sum(&newer), 1536 + 576 + 256 + 226);
 }
 
 /// Two nodes of 8, GPUDirect RDMA, 16 channels.
@@ -208,6 +208,8 @@ fn control_arrays_by_channel() {
     let mut coll = p.clone();
     coll.shape.collnet = 16;
     assert_eq!(part(&coll, "control").1, 192 + 4 + 32);
+    // One array of the communicator less until 2.22.
+    assert_eq!(part(&plan("2.22.3", 8, 8, 32, 0, 32), "control").1, 192 + 2);
     // Without cuMem they share pages.
     assert_eq!(part(&with(p, "NCCL_CUMEM_ENABLE", "0"), "control"), (0, 0));
 }
@@ -279,6 +281,10 @@ fn pools_of_send_and_receive() {
     // 2.12 to 2.21 make the send pool at init, on one node too; before 2.16 the chunk was smaller.
     let of = |release: &str| part(&plan(release, 8, 8, 32, 0, 32), "send-pool").1;
     assert_eq!((of("2.11.4"), of("2.12.12"), of("2.16.5"), of("2.21.5"), of("2.22.3")), (0, 64, 256, 256, 0));
+    // Later ones do so where all is connected at init.
+    for (name, value) in [("NCCL_RUNTIME_CONNECT", "0"), ("NCCL_CUMEM_ENABLE", "0")] {
+        assert_eq!(part(&with(plan("2.27.3", 8, 8, 32, 0, 32), name, value), "send-pool").1, 256, "{name}");
+    }
     // Without sharing each remote peer has its own 20 MiB a channel.
     let mut p = plan("2.27.3", 16, 8, 16, 0, 2);
     p.env.insert("NCCL_NET_SHARED_BUFFERS".into(), "0".into());
@@ -402,7 +408,7 @@ fn changes_free_what_the_difference_says() {
     };
     let old = Plan { uses: Uses::default(), ..plan("2.20.5", 8, 8, 24, 16, 32) };
     // A third of the channels; send and receive follow from 32 to 8.
-    assert_eq!(frees(&old, &[("NCCL_MAX_CTAS", "8")], 0), Some(((228 - 68) + 2 * (288 - 96) + 768 + 192, 0)));
+    assert_eq!(frees(&old, &[("NCCL_MAX_CTAS", "8")], 0), Some(((226 - 66) + 2 * (288 - 96) + 768 + 192, 0)));
     assert_eq!(frees(&old, &[("NCCL_NVLS_ENABLE", "0")], 0), Some((1536 + 32, 0)));
     // 9.2 MiB less two: 10 MiB become 8. NVLS of this release uses the Simple buffer too, and the pool's chunk must
     // fit in it eight times.
