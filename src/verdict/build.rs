@@ -377,6 +377,10 @@ impl Builder<'_> {
             if said && (cut || lost) {
                 return Verdict::Inconclusive;
             }
+            // Begun, never ready, and no end: the rest of the log, or a hang in the making.
+            if self.job.end.state == State::NotSeen && self.begun_only() {
+                return Verdict::Inconclusive;
+            }
             let something =
                 said && self.job.current().any(|e| self.job.entry(self.catalogue, e).id != built_in::UNKNOWN);
             return if something { Verdict::Healthy } else { Verdict::Inconclusive };
@@ -390,6 +394,21 @@ impl Builder<'_> {
             }
             _ => Verdict::Fault,
         }
+    }
+
+    /// Communicators were begun, and nothing at all shows that one was ever ready.
+    fn begun_only(&self) -> bool {
+        let (mut begun, mut more) = (false, false);
+        for e in self.job.current() {
+            match self.job.entry(self.catalogue, e).kind {
+                Kind::Comm if slot_of(self.catalogue, self.job.event(e), "phase") == Some("start") => {
+                    begun = true
+                }
+                Kind::Comm | Kind::Step | Kind::EndsWell | Kind::Route => more = true,
+                _ => {}
+            }
+        }
+        begun && !more
     }
 
     fn summary(&self, r: &Report) -> String {
