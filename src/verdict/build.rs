@@ -425,6 +425,9 @@ impl Builder<'_> {
             Verdict::Inconclusive if r.diagnoses.is_empty() && r.inputs.iter().any(|i| !i.problems.is_empty() && i.lines > 0) => {
                 "What could be read shows nothing wrong, but the input is damaged or incomplete.".into()
             }
+            Verdict::Inconclusive if r.diagnoses.is_empty() && self.begun_only() => {
+                "Communicators were begun, and the input shows neither that they were ready nor what became of them: give the rest of the log, or the stacks of the processes if they still stand there.".into()
+            }
             Verdict::Inconclusive if r.diagnoses.is_empty() => {
                 "The input has nothing of a job in it to judge by; give the job's output of all ranks (stdout and stderr), best with NCCL_DEBUG=INFO.".into()
             }
