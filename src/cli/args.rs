@@ -200,6 +200,9 @@ pub(super) struct Global {
     /// Folder with more rules and messages; what has the id of a built-in one replaces it. May be repeated
     #[arg(long, value_name = "DIR", global = true)]
     pub(super) rules: Vec<PathBuf>,
+    /// Uses only what the folders of `--rules` know, nothing built in
+    #[arg(long, global = true)]
+    pub(super) no_builtin: bool,
     /// When to use colours; `auto`: on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, hide_possible_values = false)]
     pub(super) color: When,
