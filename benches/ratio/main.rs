@@ -2,12 +2,15 @@
 //! same input, in turns, and prints medians and ratios of wall time, CPU time
 //! and peak memory. A machine is only compared with itself: seconds mean
 //! nothing, ratios do. `logs` makes the inputs, `measure` runs the programs.
+//! The last row compares the program with itself: all it knows against the
+//! same 60 texts as its only knowledge (`few`).
 //!
 //! ```text
 //! cargo bench --bench ratio -- [--size 2G] [--rounds 5] [--threads 2] [--only dense,pipe] [--bin PATH]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
+mod few;
 mod logs;
 mod measure;
 
@@ -19,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 const TEXTS: &str = include_str!("texts.txt");
-const CASES: [&str; 8] = ["dense", "sparse", "folder", "gz", "zst", "small", "pipe", "mild"];
+const CASES: [&str; 9] = ["dense", "sparse", "folder", "gz", "zst", "small", "pipe", "mild", "few"];
 
 struct Args {
     size: u64,
@@ -106,16 +109,29 @@ impl Bench {
         Ok(path)
     }
 
-    /// Runs both in turns and prints a row.
+    /// Ourselves.
+    fn own(&self) -> Command {
+        let mut own = Command::new(&self.a.bin);
+        own.args(["diagnose", "--threads", &self.a.threads.to_string()]);
+        own
+    }
+
+    /// Runs us and ripgrep in turns and prints a row.
     fn compare(&self, name: &str, input: &Path, piped: bool, rg: &[&str]) -> io::Result<()> {
+        let other = || {
+            let mut other = Command::new("rg");
+            other.args(["-c", "--no-config", "-f"]).arg(self.path("texts.txt")).args(rg);
+            other
+        };
+        self.in_turns(name, input, piped, other)
+    }
+
+    /// Runs us and another command in turns and prints a row.
+    fn in_turns(&self, name: &str, input: &Path, piped: bool, other: impl Fn() -> Command) -> io::Result<()> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        let texts = self.path("texts.txt");
         let file = piped.then_some(input);
         for _ in 0..self.a.rounds {
-            let mut other = Command::new("rg");
-            other.args(["-c", "--no-config", "-f"]).arg(&texts).args(rg);
-            let mut own = Command::new(&self.a.bin);
-            own.args(["diagnose", "--threads", &self.a.threads.to_string()]);
+            let (mut other, mut own) = (other(), self.own());
             for command in [&mut other, &mut own] {
                 command.arg(if piped { Path::new("-") } else { input });
             }
@@ -160,6 +176,18 @@ impl Bench {
         }
         if self.wants("small") {
             self.compare("small", &self.log("small", Kind::Dense, 1 << 20)?, false, &[])?;
+        }
+        if self.wants("few") {
+            let folder = self.path("few-rules");
+            few::write(&folder, TEXTS)?;
+            println!("all we know (ours) against the 60 texts as our only knowledge (in rg's place)");
+            for (row, log, kind) in [("few", "dense", Kind::Dense), ("few", "sparse", Kind::Sparse)] {
+                self.in_turns(row, &self.log(log, kind, self.a.size)?, false, || {
+                    let mut other = self.own();
+                    other.arg("--no-builtin").arg("--rules").arg(&folder);
+                    other
+                })?;
+            }
         }
         Ok(())
     }

@@ -106,7 +106,7 @@ impl Form {
 }
 
 /// A wording that fits a text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Found {
     /// Message.
     pub message: MessageId,

@@ -1,9 +1,11 @@
 //! From a block's hits to events: which message a line is, what its fields
 //! are, what the lines around it add (frames of a traceback, rows of a table,
-//! the text behind `Last error:`). `context` looks at those lines, `fold`
+//! the text behind `Last error:`). `context` looks at those lines, `alike`
+//! remembers what was found in texts that many ranks print, `fold`
 //! counts what is like something that is kept already, `bulk` what is only
 //! counted, `quote` cuts texts.
 
+mod alike;
 mod bulk;
 mod context;
 mod fold;
@@ -19,6 +21,7 @@ use super::{FieldId, MessageId, boxed, built_in};
 use crate::base::Stamp;
 use crate::knowledge::{Kind, Role};
 use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, View, Who};
+use alike::Alike;
 use bulk::Bulk;
 use context::Context;
 use fold::Folds;
@@ -37,12 +40,14 @@ pub(crate) struct Reading<'c> {
     catalogue: &'c Catalogue,
     scanner: &'c Scanner,
     shapes: Shapes,
+    alike: Alike,
     scratch: Scratch,
 }
 
 impl<'c> Reading<'c> {
     pub(crate) fn new(catalogue: &'c Catalogue, scanner: &'c Scanner) -> Self {
-        Self { catalogue, scanner, shapes: Shapes::default(), scratch: Scratch::default() }
+        let (shapes, alike, scratch) = Default::default();
+        Self { catalogue, scanner, shapes, alike, scratch }
     }
 }
 
@@ -57,7 +62,7 @@ pub(crate) fn read(
     let catalogue = reading.catalogue;
     let opening = |text: &[u8]| catalogue.opening(text);
     let (view, scanned) = reading.scanner.scan(piece, facts, &opening, &mut reading.scratch);
-    let mut reader = Reader::new(catalogue, &view, &scanned, settled, piece.full);
+    let mut reader = Reader::new(catalogue, &view, &scanned, settled, piece.full, &mut reading.alike);
     for hit in &scanned.hits {
         reader.hit(hit, &mut reading.shapes);
     }
@@ -76,6 +81,7 @@ struct Reader<'r, 'b> {
     view: &'r View<'b>,
     scanned: &'r Scanned,
     full: bool,
+    alike: &'r mut Alike,
     out: Vec<Event>,
     extra: Vec<Who>,
     extra_by: FxHashMap<Who, u32>,
@@ -131,6 +137,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         scanned: &'r Scanned,
         settled: &'r Settled,
         full: bool,
+        alike: &'r mut Alike,
     ) -> Self {
         let field = |n: &str| catalogue.field_id(n).unwrap_or(0);
         let ids = Ids {
@@ -153,6 +160,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             view,
             scanned,
             full,
+            alike,
             out: Vec::new(),
             extra: Vec::new(),
             extra_by: FxHashMap::default(),
@@ -183,11 +191,11 @@ impl<'r, 'b> Reader<'r, 'b> {
             }
             return;
         }
-        if self.full {
-            return self.look(hit, line);
-        }
         if self.by_shape(hit, line, shapes) {
             return;
+        }
+        if self.full {
+            return self.look(hit, line);
         }
         let text = &self.view.bytes[hit.text as usize..line.end as usize];
         let (hash, names_rank) = squashed(text);
@@ -237,23 +245,23 @@ impl<'r, 'b> Reader<'r, 'b> {
     /// A line behind an NCCL header whose shape tells all; false where it does not.
     fn by_shape(&mut self, hit: &Hit, line: Line, shapes: &mut Shapes) -> bool {
         let Some((level, dev, body)) = hit.nccl else { return false };
-        let warn = is_warn(level);
-        if !warn && hit.opening.is_none() {
+        let (warn, full) = (is_warn(level), self.full);
+        if !warn && hit.opening.is_none() && !full {
             return false;
         }
         let (start, end) = ((body.min(line.end)) as usize, line.end as usize);
         let text = &self.view.bytes[start..end];
         let (catalogue, unknown, field) = (self.catalogue, self.ids.unknown_warn, self.ids.text);
         let whole = &self.view.bytes[hit.text as usize..end];
-        // The openings that a text has are those that the longest of them has.
-        let door = hit.opening.map_or(0, |o| o.which + 1);
+        // The openings that a text has are those that the longest of them has. At the edges more is looked for.
+        let door = hit.opening.map_or(0, |o| o.which + 1) << 1 | u32::from(full);
         let told = shapes.get(catalogue, door, text, || {
             let mut starts = Vec::new();
             text::mid_starts(whole, &mut starts);
             if !starts.is_empty() {
                 return None;
             }
-            let mut answer = catalogue.tell(if warn { Asked::Warn } else { Asked::Info }, text)?;
+            let mut answer = catalogue.tell(if warn { Asked::Warn } else { Asked::Info }, text, full)?;
             if answer.told.is_empty() && warn {
                 let fields = vec![(field, (0, text.len().min(300) as u32))];
                 answer.told.extend(unknown.map(|message| Told { message, form: 0, fields, rank: None }));
@@ -280,7 +288,7 @@ impl<'r, 'b> Reader<'r, 'b> {
                 self.bulk.add((t.message, hit.speaker), (hit.line, hit.text, line.end));
             }
             let key = (t.message, hit.speaker, apart.unwrap_or(ALIKE));
-            if self.fold(key, hit.line) {
+            if !full && self.fold(key, hit.line) {
                 continue;
             }
             let fields = t.fields.iter().map(|f| (f.0, boxed(at(f.1)))).collect();
@@ -310,7 +318,8 @@ impl<'r, 'b> Reader<'r, 'b> {
             vec![Part { line: hit.line as usize, start: hit.text as usize, end, speaker: hit.speaker, nccl }];
         let from = hit.text as usize;
         let mut starts = Vec::new();
-        if hit.torn {
+        let body = nccl.map_or(from, |n| n.2.min(end));
+        if hit.torn && text::looks_torn(&self.view.bytes[body..end]) {
             text::mid_starts(&self.view.bytes[from..end], &mut starts);
         }
         for at in starts {
@@ -394,7 +403,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         let text = &self.view.bytes[body.min(part.end)..part.end];
         let warn = is_warn(level);
         let asked = if warn { Asked::Warn } else { Asked::Info };
-        let mut found = self.catalogue.find(asked, text, self.full);
+        let mut found = self.find(asked, text);
         if let (true, true, Some(id)) = (found.is_empty(), warn, self.ids.unknown_warn) {
             let fields = vec![(self.ids.text, boxed(&text[..text.len().min(300)]))];
             found.push(Found { message: id, form: 0, at: (0, 0), fields, index: 0 });
@@ -434,7 +443,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         if plain.starts_with("Traceback (most") {
             self.traceback(part);
         }
-        let mut found = self.catalogue.find(Asked::Line, raw, self.full);
+        let mut found = self.find(Asked::Line, raw);
         let known =
             found.iter().any(|f| self.catalogue.messages[usize::from(f.message)].kind == Kind::Setting);
         if self.full && !known {
@@ -508,7 +517,7 @@ impl<'r, 'b> Reader<'r, 'b> {
     }
 
     fn exception(&mut self, part: Part, text: &[u8], kind: String, words: String, time: Option<Stamp>) {
-        let found = self.catalogue.find(Asked::Exception, text, self.full);
+        let found = self.find(Asked::Exception, text);
         let mut fields: Vec<(FieldId, Box<str>)> =
             vec![(self.ids.kind, kind.into()), (self.ids.text, cut(&words, 400).into())];
         let mut frames = 0;
@@ -559,6 +568,14 @@ impl<'r, 'b> Reader<'r, 'b> {
             let f = Found { message, form: 0, at: (0, 0), fields, index: 0 };
             self.push(part, f, Via::Line, None, time);
         }
+    }
+
+    /// The messages that a text is.
+    fn find(&mut self, asked: Asked, text: &[u8]) -> Vec<Found> {
+        if self.full {
+            return self.catalogue.find(asked, text, true);
+        }
+        self.alike.find(self.catalogue, asked, text)
     }
 
     fn time(&self, part: Part) -> Option<Stamp> {

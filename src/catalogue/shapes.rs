@@ -195,18 +195,18 @@ impl Figured {
 impl Catalogue {
     /// What every text of this one's shape is that certain wordings fit at the same places; `None` where that
     /// depends on other lines, or on figures in another way.
-    pub(super) fn tell(&self, asked: Asked, text: &[u8]) -> Option<Answer> {
-        // Which openings an INFO text has is known.
-        if asked != Asked::Info && self.figured().may_stand_in(text) {
+    pub(super) fn tell(&self, asked: Asked, text: &[u8], edges: bool) -> Option<Answer> {
+        // Which openings an INFO text has is known, and away from the edges nothing else is looked for in it.
+        if (asked != Asked::Info || edges) && self.figured().may_stand_in(text) {
             return None;
         }
-        let candidates = self.candidates(asked, text, false);
+        let candidates = self.candidates(asked, text, edges);
         if candidates.iter().any(|&f| !self.forms[f].near.is_empty()) {
             return None;
         }
         let asks = |f: &usize| !self.forms[*f].takes_all_figures();
         let forms = candidates.iter().copied().filter(asks).collect();
-        let found = self.verify(candidates, text, false);
+        let found = self.verify(candidates, text, edges);
         let told = found.iter().map(|f| self.told(f.index, text)).collect::<Option<_>>()?;
         Some(Answer { told, forms })
     }
@@ -267,7 +267,7 @@ mod tests {
             );
             let told = shapes.get(&catalogue, 0, text.as_bytes(), || {
                 asked.set(asked.get() + 1);
-                catalogue.tell(Asked::Warn, text.as_bytes())
+                catalogue.tell(Asked::Warn, text.as_bytes(), false)
             });
             let told = told.expect("a known shape");
             let message = catalogue.messages[usize::from(told[0].message)].id.clone();

@@ -200,6 +200,9 @@ pub(super) struct Global {
     /// Folder with more rules and messages; what has the id of a built-in one replaces it. May be repeated
     #[arg(long, value_name = "DIR", global = true)]
     pub(super) rules: Vec<PathBuf>,
+    /// Uses only what the folders of `--rules` know, nothing built in
+    #[arg(long, global = true)]
+    pub(super) no_builtin: bool,
     /// When to use colours; `auto`: on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, hide_possible_values = false)]
     pub(super) color: When,
@@ -694,7 +697,7 @@ pub(super) enum NetWay {
 pub(super) enum Rules {
     /// Checks all files, samples and references
     Check {
-        /// Lists ways in which a cause shows that have no firing test or no near-miss in their rule's file
+        /// Lists ways in which a cause shows that lack two firing tests or a near-miss in their rule's file
         #[arg(long)]
         tests: bool,
     },

@@ -28,7 +28,7 @@ pub(super) fn run(global: &Global, args: &ScanArgs) -> Result<u8, Fail> {
         shard: args.shard,
         since: args.selection.since.map(nanoseconds),
         again: args.again,
-        knowledge: Knowledge::mark(&folders),
+        knowledge: Knowledge::mark(&folders, !global.no_builtin),
         threads: args.threads,
     };
     let mut index = match (&args.index, args.no_index || args.dry_run && args.index.is_none()) {

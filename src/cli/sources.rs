@@ -22,11 +22,15 @@ pub(super) fn engine(global: &Global) -> Result<Engine, Fail> {
 /// The engine, or all faults of its files, one a line.
 pub(super) fn load(global: &Global) -> Result<Engine, Fail> {
     let folders: Vec<&Path> = global.rules.iter().map(AsRef::as_ref).collect();
-    Engine::new(&folders).map_err(|err| err.to_string())
+    let engine = if global.no_builtin { Engine::of_folders(&folders) } else { Engine::new(&folders) };
+    engine.map_err(|err| err.to_string())
 }
 
-/// Whether every `--rules` is a folder.
+/// Whether every `--rules` is a folder, and one is there where nothing is built in.
 pub(super) fn folders(global: &Global) -> Result<(), Fail> {
+    if global.no_builtin && global.rules.is_empty() {
+        return Err("--no-builtin leaves nothing known: give a folder with --rules DIR".into());
+    }
     for folder in &global.rules {
         if !folder.is_dir() {
             let why = match std::fs::metadata(folder) {

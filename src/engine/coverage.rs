@@ -1,6 +1,7 @@
 //! How well the tests in the rule files hold the rules: for each way in which
 //! a cause shows, the tests in which it fires and those that come near.
 
+use super::particulars::{apart, particulars};
 use super::{Engine, Options, given_of};
 use crate::knowledge::{Rule, RuleTest};
 use crate::rules::{self, Context};
@@ -12,7 +13,8 @@ pub struct Covered {
     pub rule: String,
     /// Which `[[when]]`, from 1; 0 is that of messages that suggest the cause by themselves.
     pub way: usize,
-    /// Tests that expect the finding and in which this way holds.
+    /// Tests that expect the finding and in which this way holds; of those that share a host, process, address, path
+    /// or long number, only one is counted.
     pub firing: usize,
     /// Tests that expect no finding, in which this way does not hold though one of its conditions does, or which are
     /// the rule's own near-miss where the way has one condition only.
@@ -30,14 +32,21 @@ impl Engine {
         let mut out: Vec<Covered> = (1..=rule.whens.len())
             .map(|way| Covered { rule: rule.id.clone(), way, firing: 0, near: 0 })
             .collect();
+        let mut fired = vec![Vec::new(); out.len()];
         for test in &rule.tests {
-            for (c, (holds, touched, conditions)) in out.iter_mut().zip(self.ways_in(rule, test)) {
+            for (n, (holds, touched, conditions)) in self.ways_in(rule, test).into_iter().enumerate() {
+                let c = &mut out[n];
                 if test.expect.finding {
-                    c.firing += usize::from(holds);
+                    if holds {
+                        fired[n].push(particulars(test, &format!("{:?}", rule.whens[n])));
+                    }
                 } else if !holds && (touched || conditions < 2) {
                     c.near += 1;
                 }
             }
+        }
+        for (c, sets) in out.iter_mut().zip(&fired) {
+            c.firing = apart(sets);
         }
         out
     }

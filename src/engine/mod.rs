@@ -4,6 +4,7 @@
 mod apart;
 mod coverage;
 mod memory;
+mod particulars;
 mod pipeline;
 
 pub use coverage::Covered;
@@ -165,7 +166,18 @@ impl Engine {
     /// # Errors
     /// When a file is wrong; the text lists all faults, one a line.
     pub fn new(folders: &[&Path]) -> Result<Self> {
-        let (engine, faults) = Self::lenient(folders);
+        Self::strict(Self::lenient(folders))
+    }
+
+    /// With nothing but the knowledge of folders.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn of_folders(folders: &[&Path]) -> Result<Self> {
+        Self::strict(Self::with(Knowledge::of_folders(folders)))
+    }
+
+    fn strict((engine, faults): (Self, Vec<Fault>)) -> Result<Self> {
         if faults.is_empty() {
             return Ok(engine);
         }
@@ -176,7 +188,10 @@ impl Engine {
     /// Like [`Engine::new`], with what could be loaded and the faults beside it.
     #[must_use]
     pub fn lenient(folders: &[&Path]) -> (Self, Vec<Fault>) {
-        let (knowledge, faults) = Knowledge::with_folders(folders);
+        Self::with(Knowledge::with_folders(folders))
+    }
+
+    fn with((knowledge, faults): (Knowledge, Vec<Fault>)) -> (Self, Vec<Fault>) {
         let catalogue = Catalogue::new(&knowledge);
         let scanner = Scanner::new(&knowledge.anchors);
         (Self { knowledge, catalogue, scanner }, faults)

@@ -21,6 +21,11 @@ const SPEAKERS: usize = 40_000;
 const SOFT: usize = 40 << 20;
 /// Bytes of events kept in all.
 const HARD: usize = 72 << 20;
+/// Bytes of events kept of one unit before fewer of each message and speaker are: so many speak that the first
+/// words of all of them matter more than the sixth of each.
+const MANY: usize = 16 << 20;
+/// How many of each are kept then.
+const FEWER: u32 = 2;
 
 /// What may be kept of the sources of one unit: a part of the whole, so that
 /// it does not matter which unit is read first.
@@ -39,6 +44,11 @@ impl Budget {
     pub fn of(units: usize) -> Self {
         let part = |most: usize| (most / units.max(1)).max(16 << 10);
         Self { used: 0, soft: part(SOFT), hard: part(HARD), over: [false; 2] }
+    }
+
+    /// Events of one message by one speaker that are kept.
+    fn each(&self) -> u32 {
+        if self.used > MANY { FEWER } else { EACH }
     }
 
     fn take(&mut self, size: usize, weighty: bool) -> bool {
@@ -184,7 +194,7 @@ impl SourceState {
         for mut more in y.more {
             more.last_line = absolute(more.last_line);
             more.speaker = map.get(more.speaker as usize).copied().unwrap_or(0);
-            self.count(catalogue, more);
+            self.count(catalogue, more, budget);
         }
         for mut b in y.bulk {
             b.last.line = absolute(b.last.line);
@@ -262,11 +272,14 @@ impl SourceState {
         match self.kept.get(&key) {
             // The reader has counted them.
             Some(_) if entry.bulk => return,
-            Some((n, last)) if *n >= EACH => {
+            Some(&(n, last)) if n >= budget.each() => {
                 // The last one stands for all that came after the first few.
-                let last = &mut self.out.events[*last];
+                let last = &mut self.out.events[last];
                 last.count += event.count;
                 last.last_line = event.last_line;
+                if n < EACH {
+                    self.enough((event.message, event.speaker, apart));
+                }
                 return;
             }
             _ => {}
@@ -285,24 +298,30 @@ impl SourceState {
             *self.apart.entry((event.message, event.speaker)).or_default() += 1;
         }
         *slot = (slot.0 + 1, at);
-        // The last place may stand for many speakers, who are not told apart.
-        if (entry.bulk || slot.0 >= EACH)
-            && (event.speaker as usize) < SPEAKERS - 1
-            && let Some(speaker) = self.out.speakers.get(event.speaker as usize)
-        {
-            self.settled.enough(event.message, speaker_key(&speaker.who), apart);
+        if entry.bulk || slot.0 >= budget.each() {
+            self.enough((event.message, event.speaker, apart));
         }
         self.out.events.push(event);
     }
 
+    /// Tells the readers that no more of it is needed.
+    fn enough(&self, (message, speaker, apart): (MessageId, u32, u32)) {
+        // The last place may stand for many speakers, who are not told apart.
+        if (speaker as usize) < SPEAKERS - 1
+            && let Some(speaker) = self.out.speakers.get(speaker as usize)
+        {
+            self.settled.enough(message, speaker_key(&speaker.who), apart);
+        }
+    }
+
     /// Lines that a reader counted, since enough like them is kept or none is taken.
-    fn count(&mut self, catalogue: &Catalogue, more: More) {
+    fn count(&mut self, catalogue: &Catalogue, more: More, budget: &Budget) {
         if catalogue.messages[usize::from(more.message)].bulk {
             return;
         }
         let key = self.known_key(catalogue, (more.message, more.speaker, more.rank));
         match self.kept.get(&key) {
-            Some((n, last)) if *n >= EACH => {
+            Some((n, last)) if *n >= budget.each() => {
                 let last = &mut self.out.events[*last];
                 last.count += more.count;
                 last.last_line = last.last_line.max(more.last_line);

@@ -258,19 +258,33 @@ impl Knowledge {
     #[must_use]
     pub fn with_folders(folders: &[&Path]) -> (Self, Vec<Fault>) {
         let (mut all, mut faults) = Self::built_in();
-        for folder in folders {
-            let files = Files::from_folder(folder, &mut faults).read(&mut faults);
-            all.take(files, &mut faults);
-        }
+        all.add(folders, &mut faults);
         (all, faults)
     }
 
-    /// A number for what is known: the built-in files, this program's release and the files of folders. Another one
-    /// may judge otherwise.
+    /// Only what stands in the folders.
     #[must_use]
-    pub fn mark(folders: &[&Path]) -> u64 {
+    pub fn of_folders(folders: &[&Path]) -> (Self, Vec<Fault>) {
+        let (mut all, mut faults) = (Self::default(), Vec::new());
+        all.add(folders, &mut faults);
+        (all, faults)
+    }
+
+    fn add(&mut self, folders: &[&Path], faults: &mut Vec<Fault>) {
+        for folder in folders {
+            let files = Files::from_folder(folder, faults).read(faults);
+            self.take(files, faults);
+        }
+    }
+
+    /// A number for what is known: the built-in files where they are used, this program's release and the files of
+    /// folders. Another one may judge otherwise.
+    #[must_use]
+    pub fn mark(folders: &[&Path], built_in: bool) -> u64 {
         let mut sum = twox_hash::XxHash64::with_seed(0);
-        sum.write(PACKED);
+        if built_in {
+            sum.write(PACKED);
+        }
         sum.write(env!("CARGO_PKG_VERSION").as_bytes());
         for folder in folders {
             for (name, text) in Files::from_folder(folder, &mut Vec::new()).0 {

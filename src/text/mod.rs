@@ -17,7 +17,9 @@ mod shape;
 mod time;
 
 pub use clean::{Cleaned, LineMap, clean, is_dirty};
-pub use gate::{Bulk, Hit, Line, Opened, Opening, Piece, Scanned, Scanner, Scratch, Spoke, View, Who, who};
+pub use gate::{
+    Bulk, Hit, Line, Opened, Opening, Piece, Scanned, Scanner, Scratch, Spoke, View, Who, looks_torn, who,
+};
 pub use header::{Glog, Level, NcclHeader, PyLog, Quick, glog, mid_starts, nccl_header, nccl_quick, pylog};
 pub use prefix::{Prefix, split_prefix};
 pub use shape::{ShapeFacts, cut, facts};

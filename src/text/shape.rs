@@ -108,7 +108,7 @@ pub(super) fn cri(line: &[u8]) -> Option<(bool, bool, usize)> {
 fn bare_ansi(head: &[u8]) -> bool {
     let (mut colour, mut end) = (false, false);
     for i in memchr::memchr_iter(b'[', head) {
-        if i > 0 && head[i - 1] == 0x1b {
+        if i > 0 && head[i - 1] == 0x1b || !at(head, i + 1).is_ascii_digit() {
             continue;
         }
         if let Some((first, _)) = bare_code(head, i) {
@@ -149,7 +149,7 @@ pub(super) fn bare_code(b: &[u8], i: usize) -> Option<(u32, usize)> {
 
 /// How many characters a line has, and no figure for what is no UTF-8.
 pub(super) fn chars(line: &[u8]) -> usize {
-    line.iter().filter(|c| **c & 0xC0 != 0x80).count()
+    if line.is_ascii() { line.len() } else { line.iter().filter(|c| **c & 0xC0 != 0x80).count() }
 }
 
 /// Whether `next` goes on where `line`, which is full, was broken.

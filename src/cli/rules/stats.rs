@@ -15,7 +15,7 @@ pub(super) fn write(engine: &Engine, out: &mut dyn Write) -> io::Result<()> {
         |role: Role| -> usize { messages().filter(|m| m.role == role).map(|m| m.forms.len()).sum() };
     let coverage = engine.coverage();
     let ways = coverage.len();
-    let fired = coverage.iter().filter(|w| w.firing > 0).count();
+    let fired = coverage.iter().filter(|w| w.firing > 1).count();
     let near = coverage.iter().filter(|w| w.near > 0).count();
     let rules = || known.rules.iter().map(|(r, _)| r);
     let t = &known.tables;
@@ -39,7 +39,7 @@ pub(super) fn write(engine: &Engine, out: &mut dyn Write) -> io::Result<()> {
     let degraded = rules().filter(|r| r.severity == "degraded").count();
     writeln!(out, "  {:<20}{degraded:>5}", "only slow")?;
     writeln!(out, "  {:<20}{ways:>5}", "ways to show")?;
-    writeln!(out, "  {:<20}{fired:>5}", "with a firing test")?;
+    writeln!(out, "  {:<20}{fired:>5}", "with 2 firing tests")?;
     writeln!(out, "  {:<20}{near:>5}", "with a near-miss")?;
     writeln!(out, "  {:<20}{:>5}", "tests", rules().map(|r| r.tests.len()).sum::<usize>())?;
     writeln!(out, "{BOLD}variables{BOLD:#}             {:>5}", t.variables.len())?;

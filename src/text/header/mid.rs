@@ -8,6 +8,8 @@
 use super::super::prefix::split_prefix;
 use super::super::scan::{at, clip, digits, from, host_byte, is};
 use super::{glog, nccl_header};
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
 
 /// How many starts are told of one line at most; more is noise.
 const MOST: usize = 4096;
@@ -114,7 +116,8 @@ fn stamped(line: &[u8], start: usize, least: usize) -> usize {
 /// `slurmstepd: error:` and `srun: error:` inside the line.
 fn slurm_starts(line: &[u8]) -> Vec<usize> {
     let mut out = Vec::new();
-    for hit in memchr::memmem::find_iter(line, b": error: ") {
+    static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b": error: "));
+    for hit in ERROR.find_iter(line) {
         for name in [&b"slurmstepd"[..], b"srun"] {
             if line[..hit].ends_with(name) && hit > name.len() {
                 let start = hit - name.len();
