@@ -5,7 +5,7 @@
 use super::model::Model;
 use super::{Ordered, advice, mask, settings, timeline};
 use crate::base::RankSet;
-use crate::catalogue::{Catalogue, Via, built_in, last_state};
+use crate::catalogue::{Catalogue, Via, Weight, built_in, last_state};
 use crate::job::{EventId, Job, Process, State, slot_of};
 use crate::knowledge::{Kind, Knowledge, Place, Role};
 use crate::report::{
@@ -369,7 +369,12 @@ impl Builder<'_> {
             // Read only in part and seen to no good end: nothing was found wrong, but that says little.
             let cut =
                 self.job.sources.iter().any(|s| !s.problems.is_empty()) && self.job.end.state != State::Well;
-            if said && cut {
+            // What may have been the cause was counted and not kept.
+            let lost = self.job.sources.iter().flat_map(|s| s.dropped.keys()).any(|&m| {
+                self.catalogue.messages[usize::from(m)].weight() == Weight::Cause
+                    && self.job.end.state != State::Well
+            });
+            if said && (cut || lost) {
                 return Verdict::Inconclusive;
             }
             let something =

@@ -2,7 +2,7 @@
 
 use super::Detected;
 use crate::base::RankSet;
-use crate::job::{EventId, State, steps};
+use crate::job::{EventId, State, slot_of, steps};
 use crate::rules::cond::Context;
 use std::collections::BTreeMap;
 
@@ -19,6 +19,13 @@ pub(super) fn step_behind(cx: &Context<'_>) -> Option<Detected> {
     if behind.is_empty() || cx.job.end.state == State::Well {
         return None;
     }
+    // Beside ranks that have counted to the end, one at the beginning counts from the start again: the next epoch.
+    let total =
+        |e: EventId| slot_of(cx.catalogue, cx.job.event(e), "total").and_then(|t| t.parse::<i64>().ok());
+    let whole = by_rank.values().any(|v| v.0 == most && total(v.1) == Some(most));
+    if whole && behind.iter().filter_map(|r| by_rank.get(&r)).any(|v| v.0 < most / 2) {
+        return None;
+    }
     let events = by_rank.values().map(|v| v.1).take(6).collect();
     let text = format!("rank {behind} is behind the others, whose last step or batch is {most}");
     Some(Detected { events, ranks: behind, text, ..Detected::default() })
@@ -27,7 +34,9 @@ pub(super) fn step_behind(cx: &Context<'_>) -> Option<Detected> {
 /// The table of nccl-tests was begun and no row follows.
 pub(super) fn hang_after_table(cx: &Context<'_>) -> Option<Detected> {
     for source in &cx.job.sources {
-        let last = source.speakers.iter().flat_map(|s| &s.last).max_by_key(|l| l.line)?;
+        let Some(last) = source.speakers.iter().flat_map(|s| &s.last).max_by_key(|l| l.line) else {
+            continue;
+        };
         if last.text.contains("(GB/s)") && last.text.contains("(us)") {
             let events = cx
                 .job
