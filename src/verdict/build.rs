@@ -377,6 +377,10 @@ impl Builder<'_> {
             if said && (cut || lost) {
                 return Verdict::Inconclusive;
             }
+            // Begun, never ready, and no end: the rest of the log, or a hang in the making.
+            if self.job.end.state == State::NotSeen && self.begun_only() {
+                return Verdict::Inconclusive;
+            }
             let something =
                 said && self.job.current().any(|e| self.job.entry(self.catalogue, e).id != built_in::UNKNOWN);
             return if something { Verdict::Healthy } else { Verdict::Inconclusive };
@@ -392,6 +396,21 @@ impl Builder<'_> {
         }
     }
 
+    /// Communicators were begun, and nothing at all shows that one was ever ready.
+    fn begun_only(&self) -> bool {
+        let (mut begun, mut more) = (false, false);
+        for e in self.job.current() {
+            match self.job.entry(self.catalogue, e).kind {
+                Kind::Comm if slot_of(self.catalogue, self.job.event(e), "phase") == Some("start") => {
+                    begun = true
+                }
+                Kind::Comm | Kind::Step | Kind::EndsWell | Kind::Route => more = true,
+                _ => {}
+            }
+        }
+        begun && !more
+    }
+
     fn summary(&self, r: &Report) -> String {
         let whole = match r.verdict {
             Verdict::Fault | Verdict::Degraded => {
@@ -405,6 +424,9 @@ impl Builder<'_> {
             },
             Verdict::Inconclusive if r.diagnoses.is_empty() && r.inputs.iter().any(|i| !i.problems.is_empty() && i.lines > 0) => {
                 "What could be read shows nothing wrong, but the input is damaged or incomplete.".into()
+            }
+            Verdict::Inconclusive if r.diagnoses.is_empty() && self.begun_only() => {
+                "Communicators were begun, and the input shows neither that they were ready nor what became of them: give the rest of the log, or the stacks of the processes if they still stand there.".into()
             }
             Verdict::Inconclusive if r.diagnoses.is_empty() => {
                 "The input has nothing of a job in it to judge by; give the job's output of all ranks (stdout and stderr), best with NCCL_DEBUG=INFO.".into()
