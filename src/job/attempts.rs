@@ -58,6 +58,9 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
                     let job_id = slot_of(catalogue, event, "job").unwrap_or("");
                     state.starts(format!("{}\u{0}{job_id}\u{0}{:?}", entry.id, placed.process));
                 }
+                if entry.kind == Kind::Comm {
+                    state.process_starts(placed.rank, placed.process, event);
+                }
             }
             if matches!(entry.kind, Kind::Ends | Kind::Cancelled | Kind::EndsWell)
                 || (entry.kind == Kind::Exception && entry.role != Role::Harmless)
