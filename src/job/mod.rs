@@ -27,7 +27,7 @@ pub use identity::Process;
 pub(crate) use identity::same_host;
 pub use source::{Budget, Counted, Document, SourceRead, SourceState};
 pub use stacks::Stack;
-pub(crate) use steps::{last_steps, steps};
+pub(crate) use steps::{last_steps, step_in, steps};
 
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, Entry, Event, Slot};
