@@ -278,7 +278,8 @@ fn notice(ras: &mut Ras, topic: &mut Topic, sizes: &[(u32, u32)], line: &str) {
         Topic::Counts(kind) => kind.clone(),
         _ => String::new(),
     };
-    if let (Some(count), Some(many)) = (launched, line.split_whitespace().next().and_then(|n| n.parse().ok())) {
+    if let (Some(count), Some(many)) = (launched, line.split_whitespace().next().and_then(|n| n.parse().ok()))
+    {
         comm.launched.push(RasLaunched { kind, many, count, ranks: RankSet::new() });
         return;
     }
@@ -297,12 +298,24 @@ fn notice(ras: &mut Ras, topic: &mut Topic, sizes: &[(u32, u32)], line: &str) {
     let dead = line.contains("dead");
     match (launched, &*topic) {
         (Some(count), _) => {
-            comm.ranks.push(RasRank { rank, host: at.host, pid: at.pid, counts: vec![(kind, count)], ..RasRank::default() });
+            comm.ranks.push(RasRank {
+                rank,
+                host: at.host,
+                pid: at.pid,
+                counts: vec![(kind, count)],
+                ..RasRank::default()
+            });
         }
         // Those who stand below a count are the ones that it counts.
         (None, Topic::Counts(_)) => {
             if let Some(of) = comm.launched.last_mut().filter(|l| l.kind == kind) {
-                comm.ranks.push(RasRank { rank, host: at.host, pid: at.pid, counts: vec![(kind, of.count)], ..RasRank::default() });
+                comm.ranks.push(RasRank {
+                    rank,
+                    host: at.host,
+                    pid: at.pid,
+                    counts: vec![(kind, of.count)],
+                    ..RasRank::default()
+                });
                 of.ranks.insert(rank);
             }
         }
@@ -400,7 +413,10 @@ mod tests {
         let comm = &ras.comms[0];
         assert_eq!((comm.size, comm.missing.len(), comm.launched.len()), (Some(8), 0, 2));
         assert_eq!((comm.launched[1].count, comm.launched[1].ranks.to_string()), (89, "4,6".to_string()));
-        assert_eq!(comm.ranks.iter().map(|r| r.counts[0].clone()).collect::<Vec<_>>(), vec![("AllReduce".into(), 89); 2]);
+        assert_eq!(
+            comm.ranks.iter().map(|r| r.counts[0].clone()).collect::<Vec<_>>(),
+            vec![("AllReduce".into(), 89); 2]
+        );
     }
 
     #[test]
@@ -411,10 +427,15 @@ mod tests {
         );
         let missing = &ras.comms[0].missing;
         assert_eq!(missing.len(), 1, "{missing:?}");
-        assert_eq!((missing[0].rank, missing[0].pid, missing[0].host.as_str()), (Some(5), Some(5512), "10.0.3.9"));
+        assert_eq!(
+            (missing[0].rank, missing[0].pid, missing[0].host.as_str()),
+            (Some(5), Some(5512), "10.0.3.9")
+        );
         assert!(missing[0].dead);
         // Of which rank is not said.
-        let ras = text("Errors\n======\n\n#0-0 (51f0aa0000000009) INCOMPLETE\n  Missing communicator data from 1 job process\n  Process 9 on node 10.0.3.8\n");
+        let ras = text(
+            "Errors\n======\n\n#0-0 (51f0aa0000000009) INCOMPLETE\n  Missing communicator data from 1 job process\n  Process 9 on node 10.0.3.8\n",
+        );
         assert_eq!((ras.lost.len(), ras.lost[0].host.as_str(), ras.lost[0].dead), (1, "10.0.3.8", false));
     }
 }

@@ -47,7 +47,13 @@ pub(super) fn add(catalogue: &Catalogue, source: &mut SourceRead, ras: &Ras) {
 }
 
 /// Those of whom nothing is heard, node by node.
-fn gone(catalogue: &Catalogue, source: &mut SourceRead, message: MessageId, of: &str, missing: &[RasMissing]) {
+fn gone(
+    catalogue: &Catalogue,
+    source: &mut SourceRead,
+    message: MessageId,
+    of: &str,
+    missing: &[RasMissing],
+) {
     let mut nodes: BTreeMap<(bool, &str), Vec<&RasMissing>> = BTreeMap::new();
     for one in missing {
         nodes.entry((!one.dead, one.host.as_str())).or_default().push(one);
@@ -100,7 +106,8 @@ fn size(comm: &RasComm) -> Option<u32> {
         // A rank that states its own count beside the others is not among them.
         let beside = |r: &&RasRank| !comm.launched.iter().any(|l| l.ranks.contains(r.rank));
         let one = |r: &RasRank| r.counts.iter().any(|c| c.0 == first.kind);
-        counted(&first.kind).saturating_add(comm.ranks.iter().filter(beside).filter(|r| one(r)).count() as u32)
+        counted(&first.kind)
+            .saturating_add(comm.ranks.iter().filter(beside).filter(|r| one(r)).count() as u32)
     });
     let size = comm.size.or(all).unwrap_or(named);
     (1..=1 << 20).contains(&size).then_some(size)

@@ -45,7 +45,8 @@ fn stands_in_wait(knowledge: &Knowledge, frames: &[Frame]) -> bool {
     frames.iter().take_while(|f| is_library(f) || f.file.is_empty()).any(|f| {
         let file = f.file.rsplit(['/', '\\']).next().unwrap_or("");
         // `c10d::all_reduce`, `cuStreamSynchronize@plt`: the bare name.
-        let name = f.name.rsplit("::").next().unwrap_or("").split(['@', '(', '<']).next().unwrap_or("").trim();
+        let name =
+            f.name.rsplit("::").next().unwrap_or("").split(['@', '(', '<']).next().unwrap_or("").trim();
         knowledge.covers(&waits, name) || knowledge.covers(&waits, file)
     })
 }

@@ -219,7 +219,12 @@ fn group_rows(g: &Group) -> Vec<[String; 4]> {
     };
     let row = |(n, f): (usize, &Front)| {
         let name = if n == 0 { g.name.clone() } else { String::new() };
-        [name, ranks(&f.ranks, 34), number(f.entered, f.known), number(f.finished, f.known && f.entered.is_none_or(|e| e < 1))]
+        [
+            name,
+            ranks(&f.ranks, 34),
+            number(f.entered, f.known),
+            number(f.finished, f.known && f.entered.is_none_or(|e| e < 1)),
+        ]
     };
     let mut rows: Vec<[String; 4]> = g.fronts.iter().take(8).enumerate().map(row).collect();
     if g.fronts.len() > 8 {

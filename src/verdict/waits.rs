@@ -87,7 +87,10 @@ fn summary(job: &Job, view: &Waits) -> String {
             if root.kind == "no-dump" && root.sure == "guess" {
                 let n = RankSet::parse(&root.waiting).unwrap_or_default();
                 let verb = if n.len() == 1 { "waits" } else { "wait" };
-                return format!("{} {verb} in {op} of {group}, and the input does not show for whom.", ranks(&n));
+                return format!(
+                    "{} {verb} in {op} of {group}, and the input does not show for whom.",
+                    ranks(&n)
+                );
             }
             if held > 0 {
                 let verb = if one { "holds" } else { "hold" };
@@ -96,7 +99,9 @@ fn summary(job: &Job, view: &Waits) -> String {
             }
             match root.kind {
                 _ if op.is_empty() => format!("{}.", root.detail),
-                "stuck" if one => format!("{who} has not finished {op} of {group}, which others have{others}."),
+                "stuck" if one => {
+                    format!("{who} has not finished {op} of {group}, which others have{others}.")
+                }
                 "stuck" => format!("{who} have not finished {op} of {group}, which others have{others}."),
                 "mismatch" => format!("{who} do not agree in {op} of {group}{others}."),
                 _ if one => format!("{who} waits in {op} of {group} for what does not come{others}."),
@@ -113,7 +118,8 @@ fn summary(job: &Job, view: &Waits) -> String {
             "The input shows no waits: neither dumps nor lines that tell who waits in what.".into()
         }
         (None, 0) if !job.handed.is_empty() => {
-            let apart = view.groups.iter().any(|g| g.fronts.iter().filter(|f| f.entered.is_some()).count() > 1);
+            let apart =
+                view.groups.iter().any(|g| g.fronts.iter().filter(|f| f.entered.is_some()).count() > 1);
             let how = if apart {
                 "have not handed over equally many operations, as in any job at work"
             } else {
@@ -133,7 +139,9 @@ fn of_stacks(job: &Job) -> String {
     match (wait.len(), busy.len()) {
         (0, _) => "By the stacks no rank stands in a collective.".into(),
         (1, 0) => "By its stack the process stands in a collective or waits for its device.".into(),
-        (n, 0) => format!("By their stacks all {n} processes stand in a collective or wait for their devices."),
+        (n, 0) => {
+            format!("By their stacks all {n} processes stand in a collective or wait for their devices.")
+        }
         (n, _) => {
             let set: RankSet = busy.iter().filter_map(|s| s.rank).collect();
             let at = busy.iter().find_map(|s| s.frames.first()).map_or("", String::as_str);
@@ -144,7 +152,9 @@ fn of_stacks(job: &Job) -> String {
             };
             let stand = if busy.len() == 1 { "stands" } else { "stand" };
             let others = if n == 1 { "1 other stands".into() } else { format!("{n} others stand") };
-            format!("By the stacks {who} {stand} in {at} while {others} in a collective or wait for their devices.")
+            format!(
+                "By the stacks {who} {stand} in {at} while {others} in a collective or wait for their devices."
+            )
         }
     }
 }

@@ -281,7 +281,8 @@ impl Groups {
     /// were numbered in that order too.
     fn progress(&mut self, recorder: &FlightRecorder, trust: &Trust<'_>) {
         // Groups of a back end that does not note ends.
-        let mut loose: Vec<u32> = recorder.entries.iter().filter(|e| !trust.of(e)).map(|e| self.find(e)).collect();
+        let mut loose: Vec<u32> =
+            recorder.entries.iter().filter(|e| !trust.of(e)).map(|e| self.find(e)).collect();
         loose.sort_unstable();
         loose.dedup();
         let used: FxHashSet<u32> = recorder.entries.iter().map(|e| self.find(e)).collect();
@@ -301,7 +302,11 @@ impl Groups {
             let Some(at) = known.or_else(|| zip.get(&status.pg_id).copied()) else { continue };
             self.list[at].enqueued = Some(status.enqueued);
             // One without operations tells nothing of its back end.
-            let known = if used.contains(&(at as u32)) { loose.binary_search(&(at as u32)).is_err() } else { trust.all() };
+            let known = if used.contains(&(at as u32)) {
+                loose.binary_search(&(at as u32)).is_err()
+            } else {
+                trust.all()
+            };
             self.list[at].completed = known.then_some(status.completed);
         }
     }

@@ -246,7 +246,10 @@ fn front(group: &groups::Group) -> GroupFront {
             oldest: m.held.first().map(|h| h.0),
             seen: m.trace.is_some(),
             concluded: m.concluded,
-            unknown: matches!(m.reach, groups::Reach::Unknown | groups::Reach::Absent | groups::Reach::Unread),
+            unknown: matches!(
+                m.reach,
+                groups::Reach::Unknown | groups::Reach::Absent | groups::Reach::Unread
+            ),
         }
     };
     GroupFront {

@@ -161,7 +161,11 @@ fn answer_any(pairs: &mut Pairs) {
             Some(at) => {
                 taken.insert(at);
                 let lone = &pairs.lone[at];
-                pairs.met.push(Met { group, ends: [(lone.rank, lone.record), (rank, record)], differ: false });
+                pairs.met.push(Met {
+                    group,
+                    ends: [(lone.rank, lone.record), (rank, record)],
+                    differ: false,
+                });
             }
             None => pairs.any.push((group, rank, record)),
         }

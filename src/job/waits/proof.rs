@@ -57,7 +57,9 @@ fn moving(scene: &Scene<'_>, fault: &Fault) -> bool {
 pub fn against(dumps: &[Trace], said: &[Trace]) -> BTreeMap<u32, String> {
     let mut out = BTreeMap::new();
     for told in said {
-        let Some(dump) = dumps.iter().filter(|d| d.rank == told.rank && !d.cut).max_by_key(|d| d.records.len()) else {
+        let Some(dump) =
+            dumps.iter().filter(|d| d.rank == told.rank && !d.cut).max_by_key(|d| d.records.len())
+        else {
             continue;
         };
         let reach = |at: usize| -> Option<i64> {
@@ -68,7 +70,11 @@ pub fn against(dumps: &[Trace], said: &[Trace]) -> BTreeMap<u32, String> {
             let (seq, group) = (r.seq?, told.groups.get(r.group as usize)?);
             // A line that names no group may be of any.
             let mut fits = (0..dump.groups.len())
-                .filter(|g| group.name.is_empty() || dump.groups[*g].name == group.name || (group.all && dump.groups[*g].all))
+                .filter(|g| {
+                    group.name.is_empty()
+                        || dump.groups[*g].name == group.name
+                        || (group.all && dump.groups[*g].all)
+                })
                 .peekable();
             fits.peek()?;
             let furthest = fits.filter_map(reach).max()?;

@@ -193,7 +193,8 @@ fn pair(scene: &Scene<'_>, wait: &Wait) -> Fault {
         return fault;
     }
     if let Some(text) = sizes(scene, wait) {
-        let mut fault = scene.fault(wait, FaultKind::Mismatch { what: super::What::Size }, waiting.clone(), waiting);
+        let mut fault =
+            scene.fault(wait, FaultKind::Mismatch { what: super::What::Size }, waiting.clone(), waiting);
         fault.detail = text;
         return fault;
     }

@@ -110,8 +110,12 @@ impl Scene<'_> {
                 "{there} in {op} of {group}; the dump of {who} is cut, so what that rank did last is not known"
             ),
             Why::Unread => {
-                let names: Vec<&str> =
-                    culprits.iter().filter_map(|r| self.joined.unread.get(&r)).take(4).map(String::as_str).collect();
+                let names: Vec<&str> = culprits
+                    .iter()
+                    .filter_map(|r| self.joined.unread.get(&r))
+                    .take(4)
+                    .map(String::as_str)
+                    .collect();
                 format!(
                     "{there} in {op} of {group}; the dump of {who} ({}) could not be read, so what that rank did is not known",
                     names.join(", ")
