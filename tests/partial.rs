@@ -404,3 +404,65 @@ fn the_first_operation_in_the_program_is_the_root() {
         view.roots
     );
 }
+
+#[test]
+fn a_file_with_a_far_number_makes_no_ranks() {
+    // Of four ranks one wrote no dump; a copy with another number at its end stands beside.
+    let step = || collective(0, "all_reduce", 64, 64);
+    let mut programs: Vec<Vec<Call>> = (0..4).map(|_| vec![step(), step()]).collect();
+    programs[3].pop();
+    let mut files = dumps(&fleet(programs));
+    files.pop();
+    let copy = files[0].1.clone();
+    files.push(("dumps/dump_17".into(), copy));
+    assert_eq!(blamed(&read(&files)), ("app/rank-missing", &[3][..]));
+}
+
+/// A dump in which gloo's operations are never seen to end, but are no longer watched, beside NCCL's.
+fn both_back_ends(barriers: usize, open: bool) -> Vec<u8> {
+    let entry = |id: usize, name: &str, group: &str, seq: usize, state: &str, retired: bool| {
+        format!(
+            r#"{{"record_id":{id},"pg_id":{group},"process_group":["{group}","g{group}"],"collective_seq_id":{seq},"p2p_seq_id":0,"op_id":{seq},"profiling_name":"{name}","time_created_ns":{},"input_sizes":[[8]],"input_dtypes":["Float"],"output_sizes":[[8]],"output_dtypes":["Float"],"state":"{state}","retired":{retired},"timeout_ms":600000,"is_p2p":false,"frames":[]}}"#,
+            1_796_059_717_000_000_000u64 + id as u64 * 1_000_000
+        )
+    };
+    let mut list: Vec<String> =
+        (0..3).map(|i| entry(i, "nccl:all_reduce", "0", i + 1, "completed", true)).collect();
+    for i in 0..barriers {
+        let last = open && i + 1 == barriers;
+        list.push(entry(3 + i, "gloo:barrier", "1", i + 1, "scheduled", !last));
+    }
+    format!(
+        r#"{{"version":"2.10","pg_config":{{"0":{{"name":"0","desc":"g0","ranks":"[0, 1, 2]"}},"1":{{"name":"1","desc":"g1","ranks":"[0, 1, 2]"}}}},"pg_status":{{"0":{{"last_enqueued_collective":3,"last_started_collective":-1,"last_completed_collective":3}},"1":{{"last_enqueued_collective":{barriers},"last_started_collective":-1,"last_completed_collective":{}}}}},"entries":[{}]}}"#,
+        barriers - usize::from(open),
+        list.join(",")
+    )
+    .into_bytes()
+}
+
+#[test]
+fn back_ends_of_one_dump_are_told_apart() {
+    let file = |r: usize, bytes| (format!("dumps/dump_{r}"), bytes);
+    let done: Files = (0..3).map(|r| file(r, both_back_ends(2, false))).collect();
+    assert!(view(&done).roots.is_empty(), "{:?}", view(&done).roots);
+    let hangs: Files = (0..3)
+        .map(|r| file(r, if r == 1 { both_back_ends(2, false) } else { both_back_ends(3, true) }))
+        .collect();
+    let view = view(&hangs);
+    assert_eq!((view.roots.len(), view.roots[0].ranks.as_str()), (1, "1"), "{:?}", view.roots);
+}
+
+#[test]
+fn a_rank_whose_log_is_given_lacks_a_dump_only() {
+    let (job, _) = plant(Kind::Missing, 5, 3);
+    let mut files: Files = dumps(&job).into_iter().enumerate().filter(|d| d.0 != 5).map(|d| d.1).collect();
+    files.push(file(
+        "rank5.log",
+        "[rank5]: Traceback (most recent call last):\n[rank5]:   File \"/src/fit.py\", line 40, in step\n[rank5]:     y = net(x)\n\
+         [rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 5 has a total capacity of 79.10 GiB of \
+         which 1.20 GiB is free. Process 41005 has 77.80 GiB memory in use.\n",
+    ));
+    assert_eq!(blamed(&read(&files)), ("memory/gpu-oom-app", &[5][..]));
+    let shown = text(&view(&files));
+    assert!(shown.contains("no dump is given of it") && !shown.contains("nothing is given"), "{shown}");
+}

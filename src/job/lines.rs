@@ -592,12 +592,13 @@ struct Communicator {
     whole: bool,
 }
 
-/// By source, speaker and pointer.
-type Communicators = FxHashMap<(u32, u32, String), Communicator>;
+/// Source, speaker and pointer.
+type Pointer = (u32, u32, String);
+type Communicators = FxHashMap<Pointer, Communicator>;
 
 fn communicators(catalogue: &Catalogue, job: &Job) -> Communicators {
     let mut members: BTreeMap<String, (u32, RankSet)> = BTreeMap::new();
-    let mut names: Vec<((u32, u32, String), String, u32, EventId)> = Vec::new();
+    let mut names: Vec<(Pointer, String, u32, EventId)> = Vec::new();
     for id in job.current() {
         if job.entry(catalogue, id).kind != Kind::Comm {
             continue;

@@ -36,9 +36,23 @@ impl Scene<'_> {
         &self.joined.groups[at]
     }
 
-    /// Ranks of which nothing was given.
-    pub(super) fn absent(&self) -> usize {
-        self.world.iter().filter(|r| self.trace(*r).is_none() && !self.joined.unread.contains_key(r)).count()
+    /// Of how many ranks nothing was given, and how many there are: those that dumps declare, where they do; a file's
+    /// name alone may be of something else.
+    pub(super) fn absent(&self) -> (usize, usize) {
+        let mut all = RankSet::new();
+        for trace in self.traces {
+            all.extend(&trace.world);
+            trace.groups.iter().for_each(|g| all.extend(&g.ranks));
+        }
+        let all = if all.is_empty() { self.world } else { &all };
+        let absent = |r: &u32| self.trace(*r).is_none() && !self.joined.unread.contains_key(r);
+        (all.iter().filter(absent).count(), all.len())
+    }
+
+    /// Whether so much is absent that it says nothing about a rank that is.
+    pub(super) fn sparse(&self) -> bool {
+        let (absent, all) = self.absent();
+        absent * 4 > all
     }
 
     /// The fault of a place, with what follows from the place alone.
@@ -193,7 +207,7 @@ fn sure(scene: &Scene<'_>, wait: &Wait, why: Why, culprits: &BTreeSet<u32>) -> S
         Why::Differs(_) | Why::NotEntered if wait.waiters.iter().any(open) => Sure::Certain,
         Why::Cut | Why::Unread => Sure::Guess,
         // Few missing among many say something about those ranks; many, that they were not given.
-        Why::Absent if scene.absent() * 4 > scene.world.len() => Sure::Guess,
+        Why::Absent if scene.sparse() => Sure::Guess,
         _ => Sure::Likely,
     }
 }

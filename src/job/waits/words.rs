@@ -122,8 +122,8 @@ impl Scene<'_> {
                 )
             }
             Why::Absent => {
-                let (absent, all) = (self.absent(), self.world.len());
-                if absent * 4 > all {
+                let (absent, all) = self.absent();
+                if self.sparse() {
                     return format!(
                         "{there} in {op} of {group}; of {absent} of {all} ranks there is no dump, so the input does not show \
                          whom it waits for: give the dumps of {who}"
