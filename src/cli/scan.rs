@@ -336,7 +336,7 @@ impl Selection {
 
 /// `diagnose --archive INDEX`: what an index remembers of jobs like this one.
 pub(super) fn remember(report: &mut crate::report::Report, index: &Path) -> Result<(), Fail> {
-    let records = scan::read_records(index)?;
-    report.notices.extend(scan::notice(report, &records));
+    let notice = scan::remember(report, index)?;
+    report.notices.extend(notice);
     Ok(())
 }

@@ -148,7 +148,7 @@ pub const COLUMNS: [(&str, Type, &str); 41] = [
     ("driver", Type::Text, "releases of the driver"),
     ("networks", Type::Texts, "networks in use"),
     ("attempts", Type::Int, "runs in the logs; the last is judged"),
-    ("seconds", Type::Float, "from the first time in the logs to the last"),
+    ("seconds", Type::Float, "from the first time in the logs to the last; null where these tell one only"),
     ("gpu_hours", Type::Float, "`seconds` × `world_size` / 3600"),
     ("lost_gpu_hours", Type::Float, "the part of `gpu_hours` behind the first line that shows the cause"),
     ("evidence_source", Type::Text, "file of the line that shows the cause"),
@@ -424,7 +424,7 @@ impl Times {
             out.first_text = Some(if civil(text).is_some() { text.to_string() } else { begin.to_string() });
             let alike = out.comparable(text);
             out.seconds =
-                out.last_in_log.filter(|_| alike).map(|end| seconds(begin, end)).filter(|s| *s >= 0.0);
+                out.last_in_log.filter(|_| alike).map(|end| seconds(begin, end)).filter(|s| *s > 0.0);
         }
         out
     }
