@@ -386,7 +386,7 @@ fn hostile_and_broken_files_stop_nothing() {
 
 /// A run whose watchdog speaks last: the training tells years, the watchdog none, the scheduler in its words.
 const HANGS: &str = "\
-2026-03-05 08:00:00,000 INFO step: 100 loss: 3.9 rank 0 of world size 4
+2026-03-05 08:00:00,000 INFO step: 100 loss: 3.9
 2026-03-05 08:01:00,000 INFO step: 200 loss: 3.9
 [rank1]:[E0305 08:31:00.000000001 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: \
 WorkNCCL(SeqNum=6, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=1800000) ran for 1800078 milliseconds \
@@ -411,7 +411,7 @@ fn times_without_a_year_and_those_in_words_count() {
     let [hang, limit] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!(hang.first.as_deref(), Some("2026-03-05T08:00:00"));
     assert_eq!((hang.last.as_deref(), hang.seconds), (Some("2026-03-05T08:31:00.000000001"), Some(1860.0)));
-    assert_eq!((hang.world_size, hang.lost_gpu_hours), (Some(4), Some(0.0)));
+    assert_eq!((hang.world_size, hang.lost_gpu_hours), (Some(2), Some(1.0)));
     assert_eq!((limit.last.as_deref(), limit.seconds), (Some("2026-03-05T09:00:00"), Some(3600.0)));
 }
 
@@ -525,6 +525,38 @@ fn an_index_that_may_not_be_written_can_be_asked() {
         assert_eq!(diagnosed.status.code(), Some(1), "{}", text(&diagnosed.stderr));
     }
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_ended_well_after_a_failure_is_told_with_what_was_different() {
+    let own = tempfile::tempdir().unwrap();
+    let at = |name: &str| own.path().join(name).display().to_string();
+    fs::create_dir(at("ar")).unwrap();
+    let log = |day: u32, nccl: &str, retries: u32, end: &str| {
+        format!(
+            "2026-03-{day:02} 08:00:00 INFO world_size: 2\n\
+             cn04:77:77 [0] NCCL INFO NCCL version {nccl}+cuda12.2\n\
+             cn04:77:77 [0] NCCL INFO NCCL_IB_RETRY_CNT set by environment to {retries}.\n\
+             2026-03-{day:02} 08:01:00 INFO step: 100 loss: 3.9\n{end}"
+        )
+    };
+    let bad = "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"tune.py\", line 7, in <module>\n\
+               [rank0]: ValueError: the batch holds no tokens\n";
+    let good = "2026-03-05 08:02:00 INFO Training finished\nTraining completed successfully\n";
+    fs::write(at("ar/llama-4100.log"), log(3, "2.18.1", 3, bad)).unwrap();
+    fs::write(at("ar/llama-4101.log"), log(5, "2.19.3", 7, good)).unwrap();
+    fs::write(at("now.log"), log(9, "2.18.1", 3, bad)).unwrap();
+    let index = at("index");
+    let records = of(&run(&["scan", "--index", &index, &at("ar")]));
+    let seen: Vec<(&str, Option<&str>)> = records.iter().map(|r| (&*r.verdict, r.cause.as_deref())).collect();
+    assert_eq!(seen, [("fault", Some("app/exception")), ("healthy", None)], "{records:?}");
+    let report = run(&["diagnose", "--format", "json", "--archive", &index, &at("now.log")]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let why = report["notices"].as_array().unwrap().last().unwrap()["why"].as_str().unwrap();
+    assert!(why.contains("1 earlier job that failed alike"), "{why}");
+    assert!(why.contains("After ar/llama-4100 the job ar/llama-4101 ended well on 2026-03-05"), "{why}");
+    assert!(why.contains("NCCL 2.19.3 instead of 2.18.1"), "{why}");
+    assert!(why.contains("NCCL_IB_RETRY_CNT 7 instead of 3"), "{why}");
 }
 
 /// The table of columns in the documentation is that of the program; `UPDATE_DOCS=1` writes it.

@@ -150,7 +150,11 @@ pub const COLUMNS: [(&str, Type, &str); 41] = [
     ("attempts", Type::Int, "runs in the logs; the last is judged"),
     ("seconds", Type::Float, "from the first time in the logs to the last; null where these tell one only"),
     ("gpu_hours", Type::Float, "`seconds` × `world_size` / 3600"),
-    ("lost_gpu_hours", Type::Float, "the part of `gpu_hours` behind the first line that shows the cause"),
+    (
+        "lost_gpu_hours",
+        Type::Float,
+        "the part of `gpu_hours` behind the first line that shows the cause; a collective that timed out, from its start on",
+    ),
     ("evidence_source", Type::Text, "file of the line that shows the cause"),
     ("evidence_line", Type::Int, "its number"),
     ("evidence_text", Type::Text, "its text, secrets masked"),
@@ -271,11 +275,14 @@ impl Record {
         let hours = |s: f64| world_size.map(|w| round(s * w as f64 / 3600.0, 1e4));
         let evidence = first.and_then(|d| d.evidence.first());
         let began = first.and_then(|d| {
-            let said = d.evidence.iter().filter_map(|e| e.time.as_deref().or(e.time_text.as_deref()));
-            said.filter(|t| times.comparable(t)).filter_map(|t| times.civil(t)).min()
+            let said = d.evidence.iter().filter_map(|e| {
+                let time = e.time.as_deref().or(e.time_text.as_deref()).filter(|t| times.comparable(t))?;
+                times.civil(time)?.checked_sub(jiff::SignedDuration::from_millis(ran(&e.text))).ok()
+            });
+            said.min()
         });
-        let lost = began.zip(times.last_in_log).map(|(from, to)| seconds(from, to));
-        let lost = lost.filter(|s| *s >= 0.0 && times.seconds.is_some_and(|all| *s <= all));
+        let lost = began.zip(times.last_in_log).map(|(from, to)| seconds(from, to)).filter(|s| *s >= 0.0);
+        let lost = lost.zip(times.seconds).map(|(lost, all)| lost.min(all));
         let mut problems = known.problems;
         for input in &report.inputs {
             problems.extend(input.problems.iter().map(|p| format!("{}: {p}", input.path)));
@@ -355,6 +362,12 @@ impl Record {
             ..Self::default()
         }
     }
+}
+
+/// Milliseconds that a collective had been waited for when a watchdog gave it up, in PyTorch's words.
+fn ran(text: &str) -> i64 {
+    let behind = text.split_once(") ran for ").map_or("", |t| t.1);
+    behind.split_once(" milliseconds before timing out").and_then(|t| t.0.parse().ok()).unwrap_or(0)
 }
 
 fn verdict(verdict: Verdict) -> &'static str {
