@@ -33,6 +33,14 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// A run was asked for that the input does not hold.
+    #[error("--attempt {wanted}: this input holds {there} run(s)")]
+    NoSuchRun {
+        /// Number from 1.
+        wanted: usize,
+        /// Runs that there are.
+        there: usize,
+    },
 }
 
 /// Result with this crate's [`Error`].

@@ -50,20 +50,33 @@ pub struct Entry {
     pub edges: bool,
 }
 
+/// How long events are kept where there are very many: each class has bytes of its own, so that none crowds out a
+/// heavier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// Facts, victims, symptoms.
+    Light,
+    /// Who is who.
+    Start,
+    /// What may be the cause, and ends.
+    Cause,
+}
+
 impl Entry {
-    /// What a source says of first causes, starts and ends is kept longest.
-    pub(crate) fn weighty(&self) -> bool {
-        let kind = matches!(
-            self.kind,
-            Kind::Ends
-                | Kind::EndsWell
-                | Kind::Restarts
-                | Kind::JobStarts
-                | Kind::Comm
-                | Kind::Rank
-                | Kind::Cancelled
-        );
-        kind || self.role == Role::First
+    /// How long events of the message are kept where there are very many.
+    pub(crate) fn weight(&self) -> Weight {
+        match self.kind {
+            _ if self.role == Role::First => Weight::Cause,
+            Kind::Ends | Kind::EndsWell | Kind::Restarts | Kind::Cancelled | Kind::Exception => Weight::Cause,
+            Kind::JobStarts | Kind::Comm | Kind::Rank => Weight::Start,
+            _ => Weight::Light,
+        }
+    }
+
+    /// Whether it says that something was over: what starts then is another run.
+    pub(crate) fn ends_a_run(&self) -> bool {
+        matches!(self.kind, Kind::Ends | Kind::Cancelled | Kind::EndsWell)
+            || (self.kind == Kind::Exception && self.role != Role::Harmless)
     }
 }
 

@@ -225,6 +225,8 @@ pub struct Yield {
     pub more: Vec<More>,
     /// Line ends.
     pub ends: u64,
+    /// Read line by line, as the beginning and the end of a source are: nothing is folded.
+    pub full: bool,
     /// Text after the last line end.
     pub tail: bool,
 }

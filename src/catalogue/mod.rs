@@ -16,6 +16,7 @@ mod settled;
 mod shapes;
 
 pub(crate) use apart::ALIKE;
+pub(crate) use compile::Weight;
 pub use compile::{Asked, Catalogue, Entry, FieldId, Found, MessageId, Slot};
 pub use event::{BulkCount, Event, Last, More, Said, Speaker, Spoken, Via, Yield};
 pub(crate) use openings::Openings;

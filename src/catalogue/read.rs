@@ -307,7 +307,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             Some(spoke) => &spoke.who,
             None => &self.extra[key.1 as usize - self.scanned.speakers.len()],
         };
-        self.folds.line(key, who, entry.weighty(), bulk, line)
+        self.folds.line(key, who, entry.weight(), bulk, line)
     }
 
     /// The line and the messages of others that begin in its middle.
@@ -663,6 +663,7 @@ impl<'r, 'b> Reader<'r, 'b> {
             events,
             more,
             ends: self.view.ends,
+            full: self.full,
             tail: piece.buffer[..piece.core].last().is_some_and(|&b| b != b'\n'),
         }
     }

@@ -4,6 +4,7 @@
 //! newest state does more work with the same outcome.
 
 use super::MessageId;
+use super::compile::Weight;
 use crate::text::Who;
 use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -21,8 +22,7 @@ pub(crate) struct Settled {
     enough: RwLock<FxHashSet<u64>>,
     speakers: RwLock<FxHashSet<u64>>,
     speakers_over: AtomicBool,
-    light_over: AtomicBool,
-    weighty_over: AtomicBool,
+    over: [AtomicBool; 3],
 }
 
 /// A number for a speaker.
@@ -84,15 +84,13 @@ impl Settled {
         self.speakers_over.load(Ordering::Relaxed)
     }
 
-    /// No more events are kept, weighty ones or the others.
-    pub(crate) fn over(&self, weighty: bool) {
-        let flag = if weighty { &self.weighty_over } else { &self.light_over };
-        flag.store(true, Ordering::Relaxed);
+    /// No more events of a weight are kept.
+    pub(crate) fn over(&self, weight: Weight) {
+        self.over[weight as usize].store(true, Ordering::Relaxed);
     }
 
     /// See [`Settled::over`].
-    pub(crate) fn is_over(&self, weighty: bool) -> bool {
-        let flag = if weighty { &self.weighty_over } else { &self.light_over };
-        flag.load(Ordering::Relaxed)
+    pub(crate) fn is_over(&self, weight: Weight) -> bool {
+        self.over[weight as usize].load(Ordering::Relaxed)
     }
 }

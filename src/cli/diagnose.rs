@@ -10,11 +10,6 @@ pub(super) fn run(global: &Global, args: &Diagnose) -> Result<u8, Fail> {
     let (given, options) = sources::given(&args.sources)?;
     let engine = sources::engine(global)?;
     let mut report = engine.diagnose(&given, &options).map_err(|err| err.to_string())?;
-    if let Some(wanted) = options.attempt
-        && wanted > report.attempts.len().max(1)
-    {
-        return Err(format!("--attempt {wanted}: this input holds {} run(s)", report.attempts.len().max(1)));
-    }
     if let Some(index) = &args.archive {
         super::scan::remember(&mut report, index)?;
     }

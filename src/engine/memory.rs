@@ -56,7 +56,7 @@ impl Engine {
         let read = pipeline::read(&self.catalogue, &self.scanner, given, options, true);
         let (sources, tallies, problems) = (read.sources, read.tallies, read.problems);
         super::something_was_read(&sources, &problems, given)?;
-        let job = Job::build(&self.catalogue, &self.knowledge, sources, options.attempt);
+        let job = self.job(sources, options)?;
         let input = memory::Input {
             processes: self.processes(&job, &tallies),
             refused: self.refused(&job),

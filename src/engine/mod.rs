@@ -197,10 +197,20 @@ impl Engine {
         (Self { knowledge, catalogue, scanner }, faults)
     }
 
+    /// What the sources say, put together.
+    fn job(&self, sources: Vec<SourceRead>, options: &Options) -> Result<Job> {
+        let job = Job::build(&self.catalogue, &self.knowledge, sources, options.attempt);
+        let there = job.attempts.len().max(1);
+        match options.attempt.filter(|wanted| *wanted > there) {
+            Some(wanted) => Err(Error::NoSuchRun { wanted, there }),
+            None => Ok(job),
+        }
+    }
+
     fn judge(&self, given: &[Given], options: &Options) -> Result<Judged> {
         let read = pipeline::read(&self.catalogue, &self.scanner, given, options, false);
         something_was_read(&read.sources, &read.problems, given)?;
-        let job = Job::build(&self.catalogue, &self.knowledge, read.sources, options.attempt);
+        let job = self.job(read.sources, options)?;
         let mut cx = Context::new(&job, &self.catalogue, &self.knowledge);
         let findings = rules::evaluate(&mut cx);
         let bugs = rules::known(&cx);

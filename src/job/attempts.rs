@@ -58,6 +58,9 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
                     let job_id = slot_of(catalogue, event, "job").unwrap_or("");
                     state.starts(format!("{}\u{0}{job_id}\u{0}{:?}", entry.id, placed.process));
                 }
+                if entry.kind == Kind::Comm {
+                    state.process_starts(placed.rank, placed.process, event);
+                }
             }
             if matches!(entry.kind, Kind::Ends | Kind::Cancelled | Kind::EndsWell)
                 || (entry.kind == Kind::Exception && entry.role != Role::Harmless)
@@ -65,7 +68,7 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
                 state.ended = true;
             }
             state.spoken.extend(own_rank(job, placed));
-            state.latest = event.time.or(state.latest);
+            state.speaks_at(event.time);
             job.events[at].attempt = n;
         }
         most = most.max(n);
@@ -94,7 +97,7 @@ struct Life {
     job: Option<String>,
     /// Ranks that spoke in it, and when it spoke last.
     spoken: FxHashSet<u32>,
-    latest: Option<Stamp>,
+    latest: Vec<Stamp>,
 }
 
 /// The rank of who says an event.
@@ -107,10 +110,11 @@ fn own_rank(job: &Job, placed: &Placed) -> Option<u32> {
 fn beside(catalogue: &Catalogue, job: &Job, start: Range<usize>, state: &Life) -> bool {
     let event = |placed: &Placed| &job.sources[placed.source as usize].events[placed.event as usize];
     let first = &job.events[start.start];
-    if let (Some(began), Some(latest)) = (event(first).time, state.latest)
-        && let Some((began, latest)) = began.comparable(&latest)
-        && began + AT_ONCE < latest
-    {
+    let earlier = |began: Stamp| {
+        let compared = state.latest.iter().find_map(|latest| began.comparable(latest));
+        compared.is_some_and(|(began, latest)| began + AT_ONCE < latest)
+    };
+    if event(first).time.is_some_and(earlier) {
         return true;
     }
     let follow = job.events[start].iter().skip(1).take_while(|p| {
@@ -127,6 +131,15 @@ impl Life {
         let again = self.restarted == 0 || line > self.restarted + 5;
         self.restarted = line;
         again
+    }
+
+    /// The last time of each form: a container's stamp has what torch's own has not, a year and a zone.
+    fn speaks_at(&mut self, time: Option<Stamp>) {
+        let Some(time) = time else { return };
+        match self.latest.iter_mut().find(|l| l.comparable(&time).is_some()) {
+            Some(latest) => *latest = time,
+            None => self.latest.push(time),
+        }
     }
 
     /// A job id that is not the one that spoke before.

@@ -3,6 +3,7 @@
 use super::{EventId, Job, ProcessId, slot_of};
 use crate::catalogue::Catalogue;
 use crate::knowledge::{Kind, Knowledge};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// A variable that somebody has set.
@@ -37,8 +38,20 @@ pub struct Release {
     pub event: EventId,
 }
 
+/// How many processes with one value of a variable, or one release, are kept.
+const OF_ONE_VALUE: usize = 4096;
+/// How many of one name are kept in all.
+const OF_ONE_NAME: usize = 1 << 16;
+
 /// Collects them.
 pub(super) fn collect(catalogue: &Catalogue, _knowledge: &Knowledge, job: &mut Job) {
+    // Of each value as many as anybody would look at; another value is always kept, whoever is the one that has it.
+    let mut alike: FxHashMap<(String, String), usize> = FxHashMap::default();
+    let mut enough = |name: &str, value: &str| {
+        let n = alike.entry((name.to_string(), value.to_string())).or_default();
+        *n += 1;
+        *n > OF_ONE_VALUE
+    };
     for id in 0..job.events.len() as EventId {
         let entry = job.entry(catalogue, id);
         let placed = job.events[id as usize].clone();
@@ -57,8 +70,9 @@ pub(super) fn collect(catalogue: &Catalogue, _knowledge: &Knowledge, job: &mut J
                 if placed.attempt != job.current {
                     continue;
                 }
+                let kept = !enough(&name, &value);
                 let list = job.settings.entry(name).or_default();
-                if list.len() < 4096 {
+                if kept && list.len() < OF_ONE_NAME {
                     list.push(Setting {
                         value,
                         process: placed.process,
@@ -77,8 +91,9 @@ pub(super) fn collect(catalogue: &Catalogue, _knowledge: &Knowledge, job: &mut J
                 };
                 let Some(release) = crate::base::Release::parse(text) else { continue };
                 let (what, text) = (what.to_string(), text.to_string());
+                let kept = !enough(&what, &text);
                 let list = job.releases.entry(what).or_default();
-                if list.len() < 4096 {
+                if kept && list.len() < OF_ONE_NAME {
                     list.push(Release {
                         text,
                         release,
@@ -100,6 +115,12 @@ pub(super) fn collect(catalogue: &Catalogue, _knowledge: &Knowledge, job: &mut J
             }
             _ => {}
         }
+    }
+    // An earlier run may have had another release; what this run does not say again is taken from there.
+    let (events, current) = (&job.events, job.current);
+    let now = |r: &Release| events[r.event as usize].attempt == current;
+    for list in job.releases.values_mut().filter(|list| list.iter().any(now)) {
+        list.retain(now);
     }
 }
 

@@ -3,24 +3,30 @@
 //! dropped is counted. The fold is the same however the source was cut. What
 //! needs no more than counting is told to those who read the next blocks.
 
+use super::slot_of;
 use super::waits::Trace;
 use crate::base::Stamp;
 use crate::catalogue::{
-    ALIKE, BulkCount, Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Yield,
-    boxed, speaker_key, time_of,
+    ALIKE, BulkCount, Catalogue, EACH, Event, Last, MessageId, More, Said, Settled, Speaker, Spoken, Weight,
+    Yield, boxed, speaker_key, time_of,
 };
 use crate::dump::{Dump, rank_from_name};
+use crate::knowledge::Kind;
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::hash_map::Entry;
+use std::collections::hash_map;
 use std::sync::Arc;
 
 /// Speakers of one source that are kept apart.
 const SPEAKERS: usize = 40_000;
-/// Bytes of events kept in all before only first causes, starts and ends are.
-const SOFT: usize = 40 << 20;
-/// Bytes of events kept in all.
-const HARD: usize = 72 << 20;
+/// Bytes of events kept in all, by their weight: of light ones, of these and starts, and of what may be a cause, which
+/// has bytes of its own.
+const MOST: [usize; 3] = [40 << 20, 56 << 20, 64 << 20];
+/// Bytes for each weight that every unit has, however many there are: one log that tells all may lie beside
+/// thousands that tell nothing.
+const LEAST: [usize; 3] = [16 << 10, 16 << 10, 64 << 10];
+/// Runs in one source that are kept apart.
+const RUNS: u16 = 64;
 /// Bytes of events kept of one unit before fewer of each message and speaker are: so many speak that the first
 /// words of all of them matter more than the sixth of each.
 const MANY: usize = 16 << 20;
@@ -31,31 +37,35 @@ const FEWER: u32 = 2;
 /// it does not matter which unit is read first.
 #[derive(Debug)]
 pub struct Budget {
-    used: usize,
-    soft: usize,
-    hard: usize,
+    /// Bytes of light events and starts, and of causes.
+    used: [usize; 2],
+    most: [usize; 3],
     /// Once something did not fit, nothing of its weight is taken any more.
-    over: [bool; 2],
+    over: [bool; 3],
 }
 
 impl Budget {
     /// For one of so many units.
     #[must_use]
     pub fn of(units: usize) -> Self {
-        let part = |most: usize| (most / units.max(1)).max(16 << 10);
-        Self { used: 0, soft: part(SOFT), hard: part(HARD), over: [false; 2] }
+        let mut most = LEAST;
+        for (most, all) in most.iter_mut().zip(MOST) {
+            *most = (*most).max(all / units.max(1));
+        }
+        Self { used: [0; 2], most, over: [false; 3] }
     }
 
     /// Events of one message by one speaker that are kept.
     fn each(&self) -> u32 {
-        if self.used > MANY { FEWER } else { EACH }
+        if self.used[0] + self.used[1] > MANY { FEWER } else { EACH }
     }
 
-    fn take(&mut self, size: usize, weighty: bool) -> bool {
-        let over = &mut self.over[usize::from(weighty)];
-        *over |= self.used + size > if weighty { self.hard } else { self.soft };
+    fn take(&mut self, size: usize, weight: Weight) -> bool {
+        let used = &mut self.used[usize::from(weight == Weight::Cause)];
+        let over = &mut self.over[weight as usize];
+        *over |= *used + size > self.most[weight as usize];
         if !*over {
-            self.used += size;
+            *used += size;
         }
         !*over
     }
@@ -133,6 +143,9 @@ pub struct SourceRead {
     pub dropped: FxHashMap<MessageId, u64>,
 }
 
+/// Under which the first few events are kept and others counted.
+type Key = (MessageId, u32, u32, u16);
+
 /// A source that is being put together.
 #[derive(Debug, Default)]
 pub struct SourceState {
@@ -140,7 +153,14 @@ pub struct SourceState {
     /// The last lines of each speaker.
     last: Vec<Last>,
     by_who: FxHashMap<Who, u32>,
-    kept: FxHashMap<(MessageId, u32, u32), (u32, usize)>,
+    /// How many are kept, and which is the last, by message, speaker, what keeps lines apart, and run.
+    kept: FxHashMap<Key, (u32, usize)>,
+    /// Runs begun so far, as far as lines that are read one by one tell.
+    run: u16,
+    /// Whether something was over since the last began.
+    ended: bool,
+    /// Who began to make a communicator as which rank, last.
+    started: FxHashMap<Box<str>, u32>,
     /// How many of a message and speaker are told apart.
     apart: FxHashMap<(MessageId, u32), usize>,
     ahead: FxHashSet<(u64, u32, MessageId)>,
@@ -162,6 +182,9 @@ impl SourceState {
 
     pub(crate) fn take(&mut self, catalogue: &Catalogue, y: Yield, budget: &mut Budget) {
         let base = self.base;
+        if y.full && base > 0 {
+            self.run = self.run.max(RUNS);
+        }
         let absolute = |line: u64| (line as i64 + base as i64 + 1).max(1) as u64;
         let map: Vec<u32> = y
             .speakers
@@ -185,7 +208,7 @@ impl SourceState {
                 ahead.insert(place);
             }
             if !self.ahead.contains(&place) {
-                self.keep(catalogue, event, budget);
+                self.keep(catalogue, event, y.full, budget);
             }
         }
         // What lies behind the next block too is still ahead.
@@ -210,10 +233,10 @@ impl SourceState {
                     before.line = absolute(before.line);
                 }
                 match self.out.bulk.entry((b.message, speaker)) {
-                    Entry::Vacant(slot) => {
+                    hash_map::Entry::Vacant(slot) => {
                         slot.insert(Counted { count: b.count, last: b.last, before: b.before });
                     }
-                    Entry::Occupied(slot) => slot.into_mut().add(b),
+                    hash_map::Entry::Occupied(slot) => slot.into_mut().add(b),
                 }
             }
         }
@@ -251,23 +274,45 @@ impl SourceState {
     }
 
     /// The key under which a line is kept: where enough are told apart already, a new one is like all others.
-    fn known_key(
-        &self,
-        catalogue: &Catalogue,
-        (message, speaker, apart): (MessageId, u32, u32),
-    ) -> (MessageId, u32, u32) {
-        let key = (message, speaker, apart);
+    fn known_key(&self, catalogue: &Catalogue, (message, speaker, apart, run): Key) -> Key {
+        let key = (message, speaker, apart, run);
         let many = self.apart.get(&(message, speaker)).copied().unwrap_or(0);
         if apart == ALIKE || many < catalogue.kept_by(message).most() || self.kept.contains_key(&key) {
             return key;
         }
-        (message, speaker, ALIKE)
+        (message, speaker, ALIKE, run)
     }
 
-    fn keep(&mut self, catalogue: &Catalogue, event: Event, budget: &mut Budget) {
+    /// Which run an event belongs to, for keeping it: what is said again in a later run is no repetition. Only lines
+    /// that are read one by one tell: of the others the readers count what is alike, whatever stands between. The
+    /// end of a source has a number of its own, since what stood before may have been counted.
+    fn run_of(&mut self, catalogue: &Catalogue, event: &Event, full: bool) -> u16 {
+        let entry = &catalogue.messages[usize::from(event.message)];
+        let starts = match entry.kind {
+            Kind::JobStarts | Kind::Restarts => true,
+            Kind::Comm if slot_of(catalogue, event, "phase") == Some("start") => {
+                let rank = slot_of(catalogue, event, "rank").unwrap_or("").into();
+                self.started.insert(rank, event.speaker).is_some_and(|before| before != event.speaker)
+            }
+            _ => false,
+        };
+        if !full {
+            self.ended |= entry.ends_a_run();
+            return 0;
+        }
+        let begins = starts && self.ended;
+        if begins && self.run % RUNS < RUNS - 1 {
+            self.run += 1;
+        }
+        self.ended = entry.ends_a_run() || self.ended && !begins;
+        self.run
+    }
+
+    fn keep(&mut self, catalogue: &Catalogue, event: Event, full: bool, budget: &mut Budget) {
         let entry = &catalogue.messages[usize::from(event.message)];
         let apart = catalogue.apart(event.message, &event.fields, &event.text);
-        let key = self.known_key(catalogue, (event.message, event.speaker, apart));
+        let run = self.run_of(catalogue, &event, full);
+        let key = self.known_key(catalogue, (event.message, event.speaker, apart, run));
         let apart = key.2;
         match self.kept.get(&key) {
             // The reader has counted them.
@@ -277,16 +322,16 @@ impl SourceState {
                 let last = &mut self.out.events[last];
                 last.count += event.count;
                 last.last_line = event.last_line;
-                if n < EACH {
+                if n < EACH && run == 0 {
                     self.enough((event.message, event.speaker, apart));
                 }
                 return;
             }
             _ => {}
         }
-        let weighty = entry.weighty();
-        if !budget.take(event.size() + 96, weighty) {
-            self.settled.over(weighty);
+        let weight = entry.weight();
+        if !budget.take(event.size() + 96, weight) {
+            self.settled.over(weight);
             if !entry.bulk {
                 *self.out.dropped.entry(event.message).or_default() += event.count;
             }
@@ -298,7 +343,7 @@ impl SourceState {
             *self.apart.entry((event.message, event.speaker)).or_default() += 1;
         }
         *slot = (slot.0 + 1, at);
-        if entry.bulk || slot.0 >= budget.each() {
+        if run == 0 && (entry.bulk || slot.0 >= budget.each()) {
             self.enough((event.message, event.speaker, apart));
         }
         self.out.events.push(event);
@@ -319,7 +364,7 @@ impl SourceState {
         if catalogue.messages[usize::from(more.message)].bulk {
             return;
         }
-        let key = self.known_key(catalogue, (more.message, more.speaker, more.rank));
+        let key = self.known_key(catalogue, (more.message, more.speaker, more.rank, 0));
         match self.kept.get(&key) {
             Some((n, last)) if *n >= budget.each() => {
                 let last = &mut self.out.events[*last];

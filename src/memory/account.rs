@@ -4,7 +4,7 @@
 
 use super::allocator::{self, Allocator, Held};
 use super::lines::{Algorithm, Counts};
-use super::reading::{Peers, Reading, is_local, sizes_of};
+use super::reading::{Peers, Reading, has_collnet, is_local, sizes_of};
 use super::refused::{Meaning, meanings};
 use super::tally::{Kind, Tally};
 use super::{Effect, Env, Local, Plan, Shape, Transport, Uses, compare, effects};
@@ -328,7 +328,7 @@ pub fn plan_of(tables: &Tables, input: &Input) -> Option<Plan> {
             nranks,
             per_node,
             channels: counts.coll,
-            collnet: counts.collnet,
+            collnet: if has_collnet(p) { counts.collnet } else { 0 },
             nvls: counts.nvls,
             p2p_channels: counts.p2p,
             per_peer: counts.per_peer,

@@ -81,8 +81,10 @@ pub enum Line<'t> {
     Shareable(u64),
     /// `Cuda Alloc Size …`
     Cuda(u64),
-    /// Host memory of one kind or another.
+    /// Host memory of one kind or another, by the lines of NCCL_DEBUG_SUBSYS=ALLOC.
     Host(u64),
+    /// Host memory of a SHM connection, by the line of NCCL_DEBUG_SUBSYS=SHM. Those of ALLOC tell of it too.
+    Mapped(u64),
     /// `Connected all rings`
     Connected(Algorithm),
     /// `comm … - Init START` or `COMPLETE`
@@ -120,6 +122,9 @@ pub fn parse(text: &[u8]) -> Option<Line<'_>> {
         b'R' if text.starts_with("Ring ") => connection(text.strip_prefix("Ring ")?),
         b'C' if text.starts_with("Channel ") => connection(text.strip_prefix("Channel ")?),
         b'C' if text.starts_with("Connected ") => connected(text.strip_prefix("Connected ")?),
+        b'r' if text.starts_with("rank ") && text.ends_with(" Connected CollNet") => {
+            Some(Line::Connected(Algorithm::CollNet))
+        }
         _ if text.ends_with(" COMPLETE") || text.ends_with(" START") => life(text),
         _ => allocation(without_place(text)),
     }
@@ -297,6 +302,10 @@ fn without_place(text: &str) -> &str {
 }
 
 fn allocation(text: &str) -> Option<Line<'_>> {
+    // What was refused is printed too.
+    if text.contains(" pointer (nil)") {
+        return None;
+    }
     if text.starts_with("Allocated shareable buffer ") {
         return after(text, " size ").map(Line::Shareable);
     }
@@ -312,7 +321,11 @@ fn allocation(text: &str) -> Option<Line<'_>> {
     }
     let host = text.starts_with("MMAP allocated shareable host buffer ")
         || text.starts_with("CUMEM allocated shareable buffer ");
-    host.then(|| after(text, " size ").map(Line::Host)).flatten()
+    if host {
+        return after(text, " size ").map(Line::Mapped);
+    }
+    let segment = text.strip_prefix("Allocated ").filter(|t| t.contains(" bytes of shared memory in "));
+    segment.and_then(leading).map(Line::Host)
 }
 
 #[cfg(test)]
@@ -402,13 +415,22 @@ mod tests {
             ("include/alloc.h:59 Cuda Host Alloc Size 4 pointer 0x7f01", Line::Host(4)),
             (
                 "MMAP allocated shareable host buffer /dev/shm/nccl-a1b2c3 size 9637888 ptr 0x7f",
-                Line::Host(9_637_888),
+                Line::Mapped(9_637_888),
             ),
-            ("CUMEM allocated shareable buffer 0x7f01 size 9637888", Line::Host(9_637_888)),
+            ("CUMEM allocated shareable buffer 0x7f01 size 9637888", Line::Mapped(9_637_888)),
+            ("Allocated 9637892 bytes of shared memory in /dev/shm/nccl-a1b2c3", Line::Host(9_637_892)),
+            (
+                "os/linux.cc:799 (ncclShmOpen) Allocated 4100 bytes of shared memory in /dev/shm/nccl-a1b2c3",
+                Line::Host(4100),
+            ),
         ] {
             assert_eq!(parse(line.as_bytes()), Some(want), "{line}");
         }
-        // An imported buffer takes no memory.
+        // A refused one takes no memory, nor does an imported buffer.
+        assert_eq!(parse(b"include/alloc.h:178 Cuda Alloc Size 10485760 pointer (nil)"), None);
+        let refused =
+            "include/alloc.h:463 (ncclCudaMallocDebug) Cuda Alloc Size 10485760 pointer (nil) memType 0";
+        assert_eq!(parse(refused.as_bytes()), None);
         assert_eq!(parse(b"Imported shareable buffer device 3 size 10485760 ptr 0x7f"), None);
         assert_eq!(
             parse(b"MMAP imported shareable host buffer /dev/shm/nccl-a1 size 9637888 ptr 0x7f"),
@@ -427,6 +449,12 @@ mod tests {
         let line = "NVLS comm 0x55 headRank 2 nHeads 8 buffSize 4194304 memSize 2097152 nvlsPerRankSize 201326592 nvlsTotalSize 1610612736";
         let want = NvlsSize { heads: 8, buffer: 4 << 20, total: 1536 << 20 };
         assert_eq!(parse(line.as_bytes()), Some(Line::Nvls(want)));
+        // 2.17 says nranks, 2.30 also how many ranks there are.
+        let line = "NVLS comm 0x55 rank 2 nranks 8 buffSize 4194304 memSize 2097152 nvlsPerRankSize 201326592 nvlsTotalSize 1610612736";
+        assert_eq!(parse(line.as_bytes()), Some(Line::Nvls(want)));
+        let line = "NVLS comm 0x55 headRank 2 nHeads 8 nvlsRanks 8 buffSize 1048576 nvlsPerRankSize 33554432 nvlsTotalSize 268435456";
+        let want = NvlsSize { heads: 8, buffer: 1 << 20, total: 256 << 20 };
+        assert_eq!(parse(line.as_bytes()), Some(Line::Nvls(want)));
         let line = "NVLS rank 0 (dev 0) alloc done, ucptr 0x7 ucgran 2097152 mcptr 0x7 mcgran 536870912 ucsize 268435456 mcsize 536870912 (inputsize 268435456)";
         assert_eq!(parse(line.as_bytes()), Some(Line::NvlsPhysical(256 << 20)));
         let line = "NVLS rank 0 (dev 0) alloc done, ucptr 0x7 ucgran 2097152 mcptr 0x7 mcgran 536870912 size 536870912 (268435456)";
@@ -436,6 +464,24 @@ mod tests {
         assert_eq!(parse(line.as_bytes()), Some(want));
         let line = "comm 0x55aa01 rank 3 nranks 8 cudaDev 3 busId 4d000 - Destroy COMPLETE";
         assert_eq!(parse(line.as_bytes()), Some(Line::Destroyed { comm: "0x55aa01" }));
+    }
+
+    #[test]
+    fn algorithms_that_are_connected() {
+        for (line, want) in [
+            ("Connected all rings", Algorithm::Ring),
+            ("Connected all rings, use ring PXN 0 GDR 1", Algorithm::Ring),
+            ("Connected all trees", Algorithm::Tree),
+            ("Connected NVLS tree", Algorithm::NvlsTree),
+            ("Connected binomial trees", Algorithm::Pat),
+            ("Connected collnet + chain", Algorithm::CollNet),
+            ("Connected Collnet Chains 0 1 2 3", Algorithm::CollNet),
+            ("rank 3 Connected CollNet", Algorithm::CollNet),
+        ] {
+            assert_eq!(parse(line.as_bytes()), Some(Line::Connected(want)), "{line}");
+        }
+        assert_eq!(parse(b"Connected to proxy localRank 0 -> connection 0x7f"), None);
+        assert_eq!(parse(b"P2P Chunksize set to 131072"), Some(Line::Chunk(131_072)));
     }
 
     #[test]

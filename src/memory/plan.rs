@@ -11,6 +11,7 @@ use super::{Direction, Env, Sizes, Span, Transport, connection};
 use crate::base::Release;
 use crate::knowledge::Constant;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// A communicator as its INIT lines describe it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -149,11 +150,12 @@ impl Plan {
     /// The chunk of send and receive.
     #[must_use]
     pub fn chunk(&self, s: &Sizes) -> u64 {
-        self.chunk.unwrap_or(match (self.shape.nodes() > 1, self.nvlink) {
+        let chunk = self.chunk.unwrap_or(match (self.shape.nodes() > 1, self.nvlink) {
             (true, _) => s.chunk_net,
             (false, true) => s.chunk_nvlink,
             (false, false) => s.chunk_pcie,
-        })
+        });
+        chunk.min(s.chunk_most)
     }
 
     fn local(&self) -> Transport {
@@ -186,6 +188,7 @@ pub fn compute(constants: &[Constant], plan: &Plan) -> Vec<Part> {
     parts.extend([c.ring(), c.tree(), c.nvls_credits(), c.nvls(), c.nvls_tree()].into_iter().flatten());
     parts.extend([c.pat(), c.collnet(), c.peers()].into_iter().flatten());
     parts.extend(c.pools());
+    parts.extend(c.work_fifo());
     parts
 }
 
@@ -233,12 +236,13 @@ impl Counting<'_> {
     fn control(&self) -> Part {
         let shape = &self.plan.shape;
         let channels = shape.channels.max(shape.p2p_channels);
-        let arrays = channels * self.s.per_channel + shape.nvls + shape.collnet + self.s.per_communicator;
+        let nvls = self.nvls_channels();
+        let arrays = channels * self.s.per_channel + nvls + shape.collnet + self.s.per_communicator;
         let (bytes, formula) = if self.s.cumem {
             let mib = self.s.granule / super::MIB;
             let formula = format!(
-                "{mib} MiB x ({} x {channels} channels + {} NVLS + {} CollNet + {})",
-                self.s.per_channel, shape.nvls, shape.collnet, self.s.per_communicator
+                "{mib} MiB x ({} x {channels} channels + {nvls} NVLS + {} CollNet + {})",
+                self.s.per_channel, shape.collnet, self.s.per_communicator
             );
             (arrays * self.s.granule, formula)
         } else {
@@ -290,8 +294,11 @@ impl Counting<'_> {
         // One rank of a node, for each channel, holds the links to the nodes above and below.
         let links = match (shape.nodes(), shape.on_node()) {
             (1, _) => Both::default(),
-            (2, 1) => link,
-            (_, 1) => widest([link, link.times(3)].into_iter()),
+            // A leaf whose parent is its neighbour in the ring has one of the two already.
+            (_, 1) => {
+                let (receive, send) = (self.one(net, Direction::Receive), self.one(net, Direction::Send));
+                widest([receive, send, link.times(3)].into_iter())
+            }
             (2, _) => widest([Both::default(), link].into_iter()),
             _ => widest([Both::default(), link.times(3)].into_iter()),
         };
@@ -302,7 +309,13 @@ impl Counting<'_> {
     }
 
     fn has_nvls(&self) -> bool {
-        self.plan.shape.nvls > 0 && self.s.nvls_buffer > 0 && (self.s.cumem || self.s.nvls_without_cumem)
+        self.nvls_channels() > 0
+    }
+
+    /// None where the release has no NVLS for such a communicator.
+    fn nvls_channels(&self) -> u64 {
+        let shape = &self.plan.shape;
+        if self.s.has_nvls(shape.on_node(), shape.nodes()) { shape.nvls } else { 0 }
     }
 
     fn nvls_credits(&self) -> Option<Part> {
@@ -333,20 +346,22 @@ impl Counting<'_> {
             return None;
         }
         let net = self.plan.network();
-        let all = widest([Both::default(), self.pair(net, net)].into_iter()).times(shape.nvls);
-        let formula =
-            format!("{} NVLS channels x {} on heads", shape.nvls, mib_text(self.pair(net, net).gpu));
+        let link = self.pair(net, net);
+        // Two nodes have one link; of more a node has its parent and up to two children.
+        let links = if shape.nodes() == 2 { link } else { link.times(3) };
+        let all = widest([Both::default(), links].into_iter()).times(shape.nvls);
+        let formula = format!("{} NVLS channels x {} on heads", shape.nvls, mib_text(links.gpu));
         let when = self.at("at the first use of NVLSTree");
         Some(self.part("nvls-tree", "NVLSTree links between nodes", all, when, formula))
     }
 
-    /// 2 x ceil(log2 N) peers in both directions on every channel.
+    /// Up to 2 x ceil(log2 N) peers in both directions on every channel.
     fn pat(&self) -> Option<Part> {
         let shape = &self.plan.shape;
         if !self.plan.uses.pat || !self.s.pat || shape.on_node() != 1 || shape.nranks < 2 {
             return None;
         }
-        let peers = 2 * u64::from(u64::BITS - (shape.nranks - 1).leading_zeros());
+        let peers = pat_peers(shape.nranks);
         let net = self.plan.network();
         let one = self.pair(net, net);
         let formula = format!("{} channels x {peers} peers x {}", shape.channels, mib_text(one.gpu));
@@ -354,55 +369,82 @@ impl Counting<'_> {
         Some(self.part("pat", "PAT connections", all, self.at("at the first use of PAT"), formula))
     }
 
-    /// The pools of CollNet; connections to the local heads are not counted.
+    /// The pool of CollNet, one for both directions on the ranks that lead, and connections with the local leaders.
     fn collnet(&self) -> Option<Part> {
         let shape = &self.plan.shape;
-        if !self.plan.uses.collnet || shape.collnet == 0 {
+        let made = self.plan.uses.collnet || !self.s.lazy;
+        if !made || shape.collnet == 0 {
             return None;
         }
-        let bytes = 2 * (2 * shape.collnet * self.s.simple);
-        let formula = format!(
-            "2 directions x 2 x {} CollNet channels x {}; connections to local heads come on top",
-            shape.collnet,
-            mib_text(Span::of(self.s.simple))
-        );
-        let all = if self.plan.gdr {
-            Both { gpu: Span::of(bytes), host: Span::default() }
+        let bytes = Span::of(2 * shape.channels * self.s.simple);
+        let pool = if self.plan.gdr {
+            Both { gpu: bytes, host: Span::default() }
         } else {
-            Both { gpu: Span::default(), host: Span::of(bytes) }
+            Both { gpu: Span::default(), host: bytes }
         };
-        Some(self.part("collnet", "CollNet pools", all, self.at("at the first use of CollNet"), formula))
+        let local = self.plan.local();
+        let pair = self.pair(local, local);
+        // At least one leader to take from and give to; at most all others, up and down. There are eight at most.
+        let others = shape.on_node().saturating_sub(1).min(7);
+        let all = match others {
+            0 => pool,
+            n => {
+                let heads = widest([pair, pair.times(2 * n)].into_iter()).times(shape.channels);
+                widest([Both::default(), pool].into_iter()).plus(heads)
+            }
+        };
+        let mut formula = format!("2 x {} channels x {}", shape.channels, mib_text(Span::of(self.s.simple)));
+        if others > 0 {
+            formula.push_str(&format!(
+                " on leaders, and {} channels x 1 to {} connections with leaders x {}",
+                shape.channels,
+                2 * others,
+                mib_text(pair.gpu)
+            ));
+        }
+        Some(self.part("collnet", "CollNet", all, self.at("at the first use of CollNet"), formula))
     }
 
     /// Send and receive with every peer: all channels of a peer are connected at once.
     fn peers(&self) -> Option<Part> {
         let shape = &self.plan.shape;
-        if !self.plan.uses.all_to_all || shape.nranks < 2 {
+        if !self.plan.uses.all_to_all || !self.s.send_receive || shape.nranks < 2 {
             return None;
         }
-        let local = self.plan.local();
-        let peers = shape.on_node() - 1;
-        let one = self.pair(local, local);
-        let mut all = one.times(peers * shape.per_peer);
+        let (local, net) = (self.plan.local(), self.plan.network());
+        let (near, far) = (self.pair(local, local), self.pair(net, net));
+        let on_node = shape.on_node();
+        // The last node may have fewer ranks.
+        let last = shape.nranks - on_node * (shape.nodes() - 1);
+        let of = |ranks: u64| {
+            let here = near.times(ranks.saturating_sub(1).saturating_mul(shape.per_peer));
+            let remote = if self.unshared() { shape.nranks - ranks } else { 0 };
+            here.plus(far.times(remote.saturating_mul(shape.per_peer)))
+        };
+        let all = widest([of(on_node), of(last)].into_iter());
+        if all.gpu.most == 0 && all.host.most == 0 {
+            return None;
+        }
+        let count = |a: u64, b: u64| if a == b { a.to_string() } else { format!("{a} to {b}") };
+        let peers = count(last.saturating_sub(1), on_node.saturating_sub(1));
         let mut formula =
-            format!("{peers} local peers x {} channels x {}", shape.per_peer, mib_text(one.gpu));
-        let far = shape.nranks - shape.on_node();
-        if far > 0 && self.unshared() {
-            let net = self.plan.network();
-            let one = self.pair(net, net);
-            all = all.plus(one.times(far * shape.per_peer));
+            format!("{peers} local peers x {} channels x {}", shape.per_peer, mib_text(near.gpu));
+        if shape.nodes() > 1 && self.unshared() {
             formula.push_str(&format!(
-                ", {far} remote peers x {} channels x {}",
+                ", {} remote peers x {} channels x {}",
+                count(shape.nranks - on_node, shape.nranks - last),
                 shape.per_peer,
-                mib_text(one.gpu)
+                mib_text(far.gpu)
             ));
         }
         let when = "at the first send or receive with a peer";
         Some(self.part("peers", "send/recv connections", all, when, formula))
     }
 
+    /// Whether each remote peer has buffers of its own.
     fn unshared(&self) -> bool {
-        self.plan.env.get("NCCL_NET_SHARED_BUFFERS").is_some_and(|v| v.trim() == "0")
+        self.s.pool_directions == 0
+            || self.plan.env.get("NCCL_NET_SHARED_BUFFERS").is_some_and(|v| v.trim() == "0")
     }
 
     /// The shared pools of send and receive over the network.
@@ -418,6 +460,11 @@ impl Counting<'_> {
         };
         let used = self.plan.uses.all_to_all && shape.nodes() > 1 && !self.unshared();
         let mut parts = Vec::new();
+        if used && self.s.pool_directions == 1 {
+            let when = "at the first send or receive with another node";
+            parts.push(self.part("pool", "pool of send and receive", on_gpu(self.plan.gdr), when, formula));
+            return parts;
+        }
         if self.s.eager_pool {
             let name = if shape.nodes() > 1 { "send pool" } else { "send pool, never used on one node" };
             parts.push(self.part("send-pool", name, on_gpu(true), "at init", formula.clone()));
@@ -431,6 +478,34 @@ impl Counting<'_> {
         }
         parts
     }
+
+    /// The queue in which the host hands work to kernels.
+    fn work_fifo(&self) -> Option<Part> {
+        if self.s.work_fifo == 0 {
+            return None;
+        }
+        let bytes = Span::of(self.s.work_fifo);
+        let on_gpu = self.plan.env.get("NCCL_GDRCOPY_ENABLE").is_some_and(|v| v.trim() == "1");
+        let all = if on_gpu {
+            Both { gpu: bytes, host: Span::default() }
+        } else {
+            Both { gpu: Span::default(), host: bytes }
+        };
+        let formula = "NCCL_GDRCOPY_ENABLE=1 puts it on the GPU".to_string();
+        Some(self.part("work-fifo", "work queue", all, "at init", formula))
+    }
+}
+
+/// Different peers at distances 1, 2, 4 and so on, both ways around the ranks.
+fn pat_peers(nranks: u64) -> u64 {
+    let mut peers = BTreeSet::new();
+    let mut step: u64 = 1;
+    while step < nranks {
+        peers.insert(step);
+        peers.insert(nranks - step);
+        step = step.saturating_mul(2);
+    }
+    peers.len() as u64
 }
 
 impl Both {

@@ -9,6 +9,7 @@ use super::plan::mib_text;
 use super::sizes::up;
 use super::tally::Sum;
 use super::{Direction, MIB, Sizes, Span, Transport, connection, sum};
+use crate::base::Release;
 use crate::knowledge::Tables;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,9 +160,10 @@ impl<'r> Reading<'r> {
         if t.shareable.count == 0 && t.cuda.count == 0 {
             self.pool(&made);
         }
-        if t.host.count > 0 {
-            let detail = by_size(&t.host);
-            self.push("host memory", How::Measured, 0, t.host.bytes, detail);
+        // What the lines of SHM tell is in those of ALLOC, where there are any.
+        let host = if t.host.count > 0 { &t.host } else { &t.mapped };
+        if host.count > 0 {
+            self.push("host memory", How::Measured, 0, host.bytes, by_size(host));
         } else {
             let how = if made.assumed { How::Assumed } else { How::Computed };
             self.push("host side of connections", how, 0, made.host, format!("{} connections", made.n));
@@ -244,7 +246,11 @@ impl<'r> Reading<'r> {
             return 0;
         }
         let s = &self.sizes;
-        let arrays = |c: &Counts| c.coll.max(c.p2p) * s.per_channel + c.nvls + c.collnet + s.per_communicator;
+        let collnet = has_collnet(self.p);
+        let arrays = |c: &Counts| {
+            let collnet = if collnet { c.collnet } else { 0 };
+            c.coll.max(c.p2p) * s.per_channel + c.nvls + collnet + s.per_communicator
+        };
         self.p.tally.counts.iter().map(|(c, n)| arrays(c) * n * s.granule).sum()
     }
 
@@ -325,7 +331,13 @@ impl<'r> Reading<'r> {
         if made.pools > 0 {
             let n = made.pools - u64::from(self.sizes.eager_pool).min(made.pools);
             let name = "pools of send and receive over the network";
-            self.push(name, How::Assumed, most * n.min(2), 0, format!("{detail}, for one communicator"));
+            self.push(
+                name,
+                How::Assumed,
+                most * n.min(self.sizes.pool_directions),
+                0,
+                format!("{detail}, for one communicator"),
+            );
         }
     }
 
@@ -431,6 +443,13 @@ impl<'r> Reading<'r> {
         }
         self.not_seen.push("the CUDA context with NCCL's kernels, and the framework's own memory".into());
     }
+}
+
+/// Whether a process uses CollNet. Since 2.21 what is printed as its channels are all channels, used or not.
+pub(super) fn has_collnet(p: &ProcessSeen) -> bool {
+    p.tally.connected.contains_key(&Algorithm::CollNet)
+        || p.env.get("NCCL_COLLNET_ENABLE").is_some_and(|v| v.trim() == "1")
+        || p.release.is_some_and(|r| r < Release(2, 21, 0))
 }
 
 /// The constants of a process, and how it is known whether cuMem is on.

@@ -20,13 +20,17 @@ pub struct Meaning {
 const SMALL: u64 = 64 << 10;
 
 /// Releases that stand for all others: sizes changed only between them.
-const AGES: [Release; 7] = [
+const AGES: [Release; 11] = [
     Release(2, 4, 8),
     Release(2, 6, 4),
     Release(2, 16, 5),
     Release(2, 18, 6),
     Release(2, 20, 5),
     Release(2, 21, 5),
+    Release(2, 23, 4),
+    Release(2, 24, 3),
+    Release(2, 25, 1),
+    Release(2, 27, 3),
     Release(2, 30, 7),
 ];
 
@@ -105,17 +109,15 @@ fn candidates(s: &Sizes, bytes: u64) -> Vec<Meaning> {
     let pxn = s.ll + s.net_host;
     is(pxn, "the host part of a network connection over another GPU (PXN)", HOST);
     is(pxn + s.shm_counter, "the host part of a network connection over another GPU (PXN)", HOST);
-    for size in [OPS, OPS_WITH_HEAD, OPS_WITH_HEAD + 4] {
-        is(size, "the pool of operations of the proxy thread, one for each process", HOST);
+    if s.proxy_ops > 0 {
+        for size in [s.proxy_ops, s.proxy_ops + s.shm_counter] {
+            is(size, "the pool of operations of the proxy thread, one for each process", HOST);
+        }
     }
     out.extend(nvls(s, bytes));
     out.extend(pools(s, bytes));
     out
 }
-
-/// 65,536 operations of 504 bytes, by arithmetic.
-const OPS: u64 = 65_536 * 504;
-const OPS_WITH_HEAD: u64 = OPS + 384;
 
 /// Channels that NVLS has, on nodes of that many GPUs.
 fn nvls(s: &Sizes, bytes: u64) -> Vec<Meaning> {
@@ -145,7 +147,8 @@ fn pools(s: &Sizes, bytes: u64) -> Vec<Meaning> {
         if is_pool && channels * s.pool_slots * chunk == bytes && (s.eager_pool || on == "between nodes") {
             out.push(Meaning {
                 what: format!(
-                    "a pool for send and receive {on}: {channels} channels x 16 x {} KiB",
+                    "a pool for send and receive {on}: {channels} channels x {} x {} KiB",
+                    s.pool_slots,
                     chunk >> 10
                 ),
                 place: GPU,

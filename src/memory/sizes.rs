@@ -33,8 +33,14 @@ pub struct Sizes {
     pub per_communicator: u64,
     /// Most channels.
     pub max_channels: u64,
+    /// Whether send and receive exist.
+    pub send_receive: bool,
+    /// Pools of send and receive: one each, one for both, or none (before 2.8).
+    pub pool_directions: u64,
     /// Chunks of a channel in the send and receive pools.
     pub pool_slots: u64,
+    /// Largest chunk of send and receive that the Simple buffer allows.
+    pub chunk_most: u64,
     /// Chunk of send and receive between nodes.
     pub chunk_net: u64,
     /// Chunk on one node that is all NVLink.
@@ -49,6 +55,14 @@ pub struct Sizes {
     pub nvls_flags: u64,
     /// Credits of a communicator with NVLS.
     pub nvls_credits: u64,
+    /// Fewest ranks of a node that have NVLS.
+    pub nvls_ranks: u64,
+    /// Whether NVLS is for communicators on one node only.
+    pub nvls_one_node: bool,
+    /// Queue in which the host hands work to kernels; 0 before 2.14, where it is not known.
+    pub work_fifo: u64,
+    /// Pool of operations of the proxy thread in /dev/shm; 0 before 2.13, where it is not known.
+    pub proxy_ops: u64,
     /// Whether NVLS memory is rounded up to a granularity that only the log tells.
     pub nvls_rounded: bool,
     /// Whether cuMem is on.
@@ -68,8 +82,14 @@ impl Sizes {
         let get = |name: &str| pick(constants, name, release, arch, env).unwrap_or(0);
         let yes = |name: &str| get(name) != 0;
         let cumem = yes("cumem");
+        let lazy = cumem && yes("lazy");
+        let simple = get("simple");
+        // Once the chunk was a part of the Simple buffer; later so many chunks have to fit in it.
+        let (share, steps) = (get("chunk-share"), get("chunk-steps"));
+        let chunk_most = if steps > 0 { simple / steps } else { u64::MAX };
+        let chunk = |name: &str| if share > 0 { simple / share } else { get(name).min(chunk_most) };
         Self {
-            simple: get("simple"),
+            simple,
             ll: get("ll"),
             ll128: get("ll128"),
             block: get("block"),
@@ -80,20 +100,36 @@ impl Sizes {
             per_channel: get("arrays-per-channel"),
             per_communicator: get("arrays-per-communicator"),
             max_channels: get("max-channels"),
+            send_receive: yes("send-receive"),
+            pool_directions: get("pool-directions"),
             pool_slots: get("pool-slots"),
-            chunk_net: get("chunk-net"),
-            chunk_nvlink: get("chunk-nvlink"),
-            chunk_pcie: get("chunk-pcie"),
-            eager_pool: yes("eager-pool"),
+            chunk_most,
+            chunk_net: chunk("chunk-net"),
+            chunk_nvlink: chunk("chunk-nvlink"),
+            chunk_pcie: chunk("chunk-pcie"),
+            eager_pool: yes("eager-pool") && !lazy,
             nvls_buffer: get("nvls-buffer"),
             nvls_flags: get("nvls-flags"),
             nvls_credits: get("nvls-credits"),
+            nvls_ranks: get("nvls-ranks"),
+            nvls_one_node: yes("nvls-one-node"),
+            work_fifo: get("work-fifo"),
+            proxy_ops: get("proxy-ops"),
             nvls_rounded: yes("nvls-multicast-rounding"),
             cumem,
-            lazy: cumem && yes("lazy"),
+            lazy,
             pat: yes("pat"),
             nvls_without_cumem: release.is_some_and(|r| r < Release(2, 19, 0)),
         }
+    }
+
+    /// Whether ranks so many on a node, on so many nodes, have NVLS where the hardware does.
+    #[must_use]
+    pub fn has_nvls(&self, on_node: u64, nodes: u64) -> bool {
+        self.nvls_buffer > 0
+            && (self.cumem || self.nvls_without_cumem)
+            && on_node >= self.nvls_ranks
+            && (nodes <= 1 || !self.nvls_one_node)
     }
 
     /// An allocation as the driver makes it: rounded up with cuMem, as it is without.

@@ -80,6 +80,8 @@ pub struct Tally {
     pub cuda: Sum,
     /// Host memory.
     pub host: Sum,
+    /// Of it what SHM connections hold, where other lines tell of it.
+    pub mapped: Sum,
     /// Algorithms that were connected.
     pub connected: BTreeMap<Algorithm, u64>,
     /// Communicators: pointer → ranks, begun, done.
@@ -114,6 +116,7 @@ impl Tally {
             Line::Shareable(bytes) => self.shareable.add(bytes, 1),
             Line::Cuda(bytes) => self.cuda.add(bytes, 1),
             Line::Host(bytes) => self.host.add(bytes, 1),
+            Line::Mapped(bytes) => self.mapped.add(bytes, 1),
             Line::Connected(algorithm) => count(&mut self.connected, algorithm),
             Line::Init { comm, nranks, device, complete } => {
                 if let Some(device) = device.filter(|_| self.devices.len() < 64) {
@@ -147,6 +150,7 @@ impl Tally {
         self.shareable.merge(&other.shareable);
         self.cuda.merge(&other.cuda);
         self.host.merge(&other.host);
+        self.mapped.merge(&other.mapped);
         merge(&mut self.connected, &other.connected);
         for (comm, &(nranks, begun, done)) in &other.comms {
             if self.comms.len() < MOST || self.comms.contains_key(comm) {

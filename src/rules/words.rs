@@ -4,7 +4,7 @@ use crate::catalogue::Catalogue;
 use crate::knowledge::{Cond, Kind, Role};
 
 /// What each detector looks for; `docs/architecture.md` has the same table.
-const DETECTORS: [(&str, &str); 25] = [
+const DETECTORS: [(&str, &str); 26] = [
     ("silent-rank", "a few ranks that do not report waiting where all others do"),
     ("waits-all", "that every known rank waits, so that nobody is missing"),
     ("waits-behind", "a few ranks that wait in an earlier operation than the others"),
@@ -20,6 +20,7 @@ const DETECTORS: [(&str, &str); 25] = [
     ("exit-zero-early", "a rank that ended with status 0 in a run that did not end well"),
     ("failed-no-cause", "a run that ended badly without any other rule that explains it"),
     ("hang-no-cause", "ranks that waited without any other rule that explains it"),
+    ("silent-until-ended", "a job that said nothing for long before it was ended from outside"),
     ("differs", "ranks that differ in what must be the same"),
     ("generations", "processes whose lines are worded as different releases do"),
     ("env-bad", "a variable with a value that is not accepted, or a misspelt name"),

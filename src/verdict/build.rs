@@ -5,7 +5,7 @@
 use super::model::Model;
 use super::{Ordered, advice, mask, settings, timeline};
 use crate::base::RankSet;
-use crate::catalogue::{Catalogue, Via, built_in, last_state};
+use crate::catalogue::{Catalogue, Via, Weight, built_in, last_state};
 use crate::job::{EventId, Job, Process, State, slot_of};
 use crate::knowledge::{Kind, Knowledge, Place, Role};
 use crate::report::{
@@ -369,7 +369,16 @@ impl Builder<'_> {
             // Read only in part and seen to no good end: nothing was found wrong, but that says little.
             let cut =
                 self.job.sources.iter().any(|s| !s.problems.is_empty()) && self.job.end.state != State::Well;
-            if said && cut {
+            // What may have been the cause was counted and not kept.
+            let lost = self.job.sources.iter().flat_map(|s| s.dropped.keys()).any(|&m| {
+                self.catalogue.messages[usize::from(m)].weight() == Weight::Cause
+                    && self.job.end.state != State::Well
+            });
+            if said && (cut || lost) {
+                return Verdict::Inconclusive;
+            }
+            // Begun, never ready, and no end: the rest of the log, or a hang in the making.
+            if self.job.end.state == State::NotSeen && self.begun_only() {
                 return Verdict::Inconclusive;
             }
             let something =
@@ -387,6 +396,21 @@ impl Builder<'_> {
         }
     }
 
+    /// Communicators were begun, and nothing at all shows that one was ever ready.
+    fn begun_only(&self) -> bool {
+        let (mut begun, mut more) = (false, false);
+        for e in self.job.current() {
+            match self.job.entry(self.catalogue, e).kind {
+                Kind::Comm if slot_of(self.catalogue, self.job.event(e), "phase") == Some("start") => {
+                    begun = true
+                }
+                Kind::Comm | Kind::Step | Kind::EndsWell | Kind::Route => more = true,
+                _ => {}
+            }
+        }
+        begun && !more
+    }
+
     fn summary(&self, r: &Report) -> String {
         let whole = match r.verdict {
             Verdict::Fault | Verdict::Degraded => {
@@ -400,6 +424,9 @@ impl Builder<'_> {
             },
             Verdict::Inconclusive if r.diagnoses.is_empty() && r.inputs.iter().any(|i| !i.problems.is_empty() && i.lines > 0) => {
                 "What could be read shows nothing wrong, but the input is damaged or incomplete.".into()
+            }
+            Verdict::Inconclusive if r.diagnoses.is_empty() && self.begun_only() => {
+                "Communicators were begun, and the input shows neither that they were ready nor what became of them: give the rest of the log, or the stacks of the processes if they still stand there.".into()
             }
             Verdict::Inconclusive if r.diagnoses.is_empty() => {
                 "The input has nothing of a job in it to judge by; give the job's output of all ranks (stdout and stderr), best with NCCL_DEBUG=INFO.".into()

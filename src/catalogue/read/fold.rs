@@ -2,6 +2,7 @@
 //! speaker become events, the rest is counted. What is folded here would be
 //! folded by the merge in the same way; this only spares the making of it.
 
+use super::super::compile::Weight;
 use super::super::event::More;
 use super::super::settled::{EACH, Settled, speaker_key};
 use super::MessageId;
@@ -42,11 +43,11 @@ impl<'s> Folds<'s> {
     }
 
     /// Takes a line; true when it needs no event. Bulk lines are counted elsewhere.
-    pub(super) fn line(&mut self, key: Key, who: &Who, weighty: bool, bulk: bool, line: u32) -> bool {
+    pub(super) fn line(&mut self, key: Key, who: &Who, weight: Weight, bulk: bool, line: u32) -> bool {
         let most = if bulk { 1 } else { EACH };
         let settled = self.settled;
         let fold = self.by_key.entry(key).or_insert_with(|| {
-            let over = settled.is_over(weighty) || settled.is_enough(key.0, speaker_key(who), key.2);
+            let over = settled.is_over(weight) || settled.is_enough(key.0, speaker_key(who), key.2);
             Fold { kept: if over { most } else { 0 }, count: 0, last: 0 }
         });
         if fold.kept < most {

@@ -74,6 +74,11 @@ fn computed(tables: &Tables, args: &Memory, nranks: u64) -> Result<Computed, Fai
         notes.push("NVLS came with 2.17: none is counted.");
     } else if plan.shape.nvls > 0 && !sizes.cumem && !sizes.nvls_without_cumem {
         notes.push("Without cuMem there is no NVLS: none is counted.");
+    } else if plan.shape.nvls > 0 && !sizes.has_nvls(plan.shape.on_node(), plan.shape.nodes()) {
+        notes.push(
+            "No NVLS for so few ranks on a node (until 2.28.3 it needs three), nor for several nodes in 2.17 and 2.20: \
+             none is counted.",
+        );
     } else if plan.shape.nvls > 0 && sizes.nvls_rounded {
         notes.push(
             "This release rounds NVLS memory up to the granularity of multicast, which only a log tells (mcgran); \
@@ -82,6 +87,9 @@ fn computed(tables: &Tables, args: &Memory, nranks: u64) -> Result<Computed, Fai
     }
     if args.uses.contains(&InUse::Pat) && (!sizes.pat || plan.shape.on_node() != 1) {
         notes.push("PAT needs 2.23 or later and one rank a node: none is counted.");
+    }
+    if args.uses.contains(&InUse::AllToAll) && !sizes.send_receive {
+        notes.push("Send and receive came with 2.7: none is counted.");
     }
     notes.push("Not in these figures: the CUDA context with NCCL's kernels, and the framework's own memory.");
     Ok(Computed {

@@ -23,7 +23,7 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 25] = [
+pub(super) const NAMES: [&str; 26] = [
     "silent-rank",
     "waits-all",
     "members-missing",
@@ -34,6 +34,7 @@ pub(super) const NAMES: [&str; 25] = [
     "exit-zero-early",
     "failed-no-cause",
     "hang-no-cause",
+    "silent-until-ended",
     "differs",
     "generations",
     "env-bad",
@@ -71,6 +72,7 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "env-leftover" => settings::env_leftover(cx, what),
         "network-socket" => settings::network_socket(cx),
         "fewer-devices" => settings::fewer_devices(cx, what),
+        "silent-until-ended" => progress::silent_until_ended(cx, what),
         "hang-after-table" => progress::hang_after_table(cx),
         "memory-growth" => progress::memory_growth(cx),
         "one-rank-ended" => ends::one_rank_ended(cx),

@@ -1,8 +1,9 @@
 //! Lines of work going on: steps, tables, the memory that a process reports.
 
 use super::Detected;
-use crate::base::RankSet;
-use crate::job::{EventId, State, steps};
+use crate::base::{RankSet, Stamp};
+use crate::job::{EventId, State, slot_of, steps};
+use crate::knowledge::Kind;
 use crate::rules::cond::Context;
 use std::collections::BTreeMap;
 
@@ -19,15 +20,107 @@ pub(super) fn step_behind(cx: &Context<'_>) -> Option<Detected> {
     if behind.is_empty() || cx.job.end.state == State::Well {
         return None;
     }
+    // Beside ranks that have counted to the end, one at the beginning counts from the start again: the next epoch.
+    let total =
+        |e: EventId| slot_of(cx.catalogue, cx.job.event(e), "total").and_then(|t| t.parse::<i64>().ok());
+    let whole = by_rank.values().any(|v| v.0 == most && total(v.1) == Some(most));
+    if whole && behind.iter().filter_map(|r| by_rank.get(&r)).any(|v| v.0 < most / 2) {
+        return None;
+    }
     let events = by_rank.values().map(|v| v.1).take(6).collect();
     let text = format!("rank {behind} is behind the others, whose last step or batch is {most}");
     Some(Detected { events, ranks: behind, text, ..Detected::default() })
 }
 
+/// So long (in nanoseconds) a job at work may say nothing, where its own lines do not tell how often it speaks.
+const QUIET: i64 = 15 * 60_000_000_000;
+/// So many times as long as between two of its steps may be between the last one and the end.
+const STEPS: i64 = 6;
+
+/// Time zones are half hours apart (or quarters, seldom).
+const ZONES: i64 = 30 * 60_000_000_000;
+
+/// A job that the scheduler or a person ended had said nothing for long: no step, though steps had come all the time,
+/// or nothing behind communicators that were begun and never ready. `sure`, or `maybe` where the silence lasts about as
+/// long as time zones are apart, and neither clock tells its own.
+pub(super) fn silent_until_ended(cx: &Context<'_>, how: &str) -> Option<Detected> {
+    let job = cx.job;
+    let of = |kind: Kind| move |e: &EventId| job.entry(cx.catalogue, *e).kind == kind;
+    let ended = job.current().find(of(Kind::Cancelled))?;
+    let at = slot_of(cx.catalogue, job.event(ended), "at").and_then(|t| crate::text::stamp(t.as_bytes()));
+    let at = at.map(|s| s.0).or(job.event(ended).time)?;
+    // The last step, and how long one takes.
+    let mut step: Option<(Stamp, EventId)> = None;
+    let (mut every, mut told) = (QUIET / STEPS, false);
+    for e in job.current().filter(of(Kind::Step)) {
+        let (event, source) = (job.event(e), &job.sources[job.events[e as usize].source as usize]);
+        let counted = source.bulk.get(&(event.message, event.speaker));
+        let last = counted.and_then(|c| c.last.time).or(event.time)?;
+        if let Some((a, b)) = counted.and_then(|c| c.before.as_ref()?.time?.comparable(&last)) {
+            (every, told) = (every.max(b - a), true);
+        }
+        if step.is_none_or(|s| s.0.utc() < last.utc()) {
+            step = Some((last, e));
+        }
+    }
+    let phase = |e: &EventId| slot_of(cx.catalogue, job.event(*e), "phase");
+    let mut begun = job.current().filter(of(Kind::Comm)).filter(|e| phase(e) == Some("start"));
+    let ready = job.current().filter(of(Kind::Comm)).any(|e| phase(&e) == Some("ready"));
+    let never_ready = "communicators were begun and none was ever ready until the job was ended";
+    let (last, e) = match step {
+        Some(step) if told => step,
+        Some(_) => return None,
+        None if ready => return None,
+        None => {
+            let first = begun.next()?;
+            match begun.chain([first]).filter_map(|e| Some((job.event(e).time?, e))).max_by_key(|s| s.0.utc())
+            {
+                Some(last) => last,
+                // A time limit is never as short as what takes no time.
+                None => {
+                    let (events, text) = (vec![first, ended], never_ready.to_string());
+                    return (how != "maybe").then(|| Detected { events, text, ..Detected::default() });
+                }
+            }
+        }
+    };
+    // Whoever still spoke later, but for the scheduler, was at work on something.
+    let theirs = |source: u32, line: u64| {
+        job.current().any(|e| {
+            let (place, event) = (&job.events[e as usize], job.event(e));
+            let kind = job.entry(cx.catalogue, e).kind;
+            let over = matches!(kind, Kind::Cancelled | Kind::Ends | Kind::Killed | Kind::EndsWell);
+            over && place.source == source && event.line == line
+        })
+    };
+    let said = job.processes.iter().flat_map(|p| &p.last).filter(|(source, l)| !theirs(*source, l.line));
+    let last = said
+        .filter_map(|(_, l)| l.time)
+        .filter(|t| t.utc() < at.utc())
+        .fold(last, |a, b| if a.comparable(&b).is_some_and(|(a, b)| a < b) { b } else { a });
+    let (spoke, over) = last.comparable(&at)?;
+    let gap = over - spoke;
+    // Who never was ready did not work, whatever the clocks say.
+    let zones =
+        step.is_some() && last.offset.is_none() && gap % ZONES < every.min(ZONES / 4) && gap < 24 * 2 * ZONES;
+    let asked = if how == "maybe" { zones } else { !zones };
+    (gap > every * STEPS && asked).then(|| Detected {
+        events: vec![e, ended],
+        text: format!(
+            "the job was ended {} h {} min after its last sign of work",
+            gap / (2 * ZONES),
+            gap % (2 * ZONES) / 60_000_000_000
+        ),
+        ..Detected::default()
+    })
+}
+
 /// The table of nccl-tests was begun and no row follows.
 pub(super) fn hang_after_table(cx: &Context<'_>) -> Option<Detected> {
     for source in &cx.job.sources {
-        let last = source.speakers.iter().flat_map(|s| &s.last).max_by_key(|l| l.line)?;
+        let Some(last) = source.speakers.iter().flat_map(|s| &s.last).max_by_key(|l| l.line) else {
+            continue;
+        };
         if last.text.contains("(GB/s)") && last.text.contains("(us)") {
             let events = cx
                 .job
