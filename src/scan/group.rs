@@ -510,7 +510,7 @@ impl Sort<'_> {
         let named = rest.len();
         let parts = rest.values().filter(|s| s.part).count();
         let many = named >= MANY || parts > 1 || numbered(rest.keys());
-        self.unite(&mut rest, !many);
+        self.unite(&mut rest, true);
         let said: Vec<Head> = rest.values().map(|s| self.said(&s.items)).collect();
         let differ = (0..said.len()).any(|a| (a + 1..said.len()).any(|b| said[a].conflicts(&said[b])));
         let programs: Vec<usize> = (0..said.len()).filter(|&n| said[n].program || said[n].tells()).collect();
@@ -567,6 +567,12 @@ impl Sort<'_> {
         for (a, b) in (0..old.len()).flat_map(|b| (0..b).map(move |a| (a, b))).filter(|_| ranks) {
             if heads[a].completes(&heads[b]) {
                 let (a, b) = (root(&into, a), root(&into, b));
+                into[a.max(b)] = a.min(b);
+            }
+        }
+        for whole in Head::worlds(&heads).into_iter().filter(|_| ranks) {
+            for n in &whole[1..] {
+                let (a, b) = (root(&into, whole[0]), root(&into, *n));
                 into[a.max(b)] = a.min(b);
             }
         }

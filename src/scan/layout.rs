@@ -92,13 +92,36 @@ impl Head {
 
     /// Whether two are different ranks of one world that meet at one address.
     pub(super) fn completes(&self, other: &Self) -> bool {
+        shared(&self.addresses, &other.addresses) && self.beside(other)
+    }
+
+    /// Whether two tell the same world and different ranks of it.
+    fn beside(&self, other: &Self) -> bool {
         let told = |a: &Self| !a.ranks.is_empty() && a.worlds.len() == 1;
         told(self)
             && told(other)
             && self.worlds == other.worlds
-            && shared(&self.addresses, &other.addresses)
             && !shared(&self.ranks, &other.ranks)
             && !self.conflicts(other)
+    }
+
+    /// Which of several are the whole of a world together: every rank is in one of them, and in one only.
+    pub(super) fn worlds(all: &[Self]) -> Vec<Vec<usize>> {
+        let mut by_world: std::collections::BTreeMap<&String, Vec<usize>> = std::collections::BTreeMap::new();
+        for (n, head) in all.iter().enumerate() {
+            if let [world] = head.worlds.as_slice() {
+                by_world.entry(world).or_default().push(n);
+            }
+        }
+        let whole = |(world, list): &(&String, Vec<usize>)| {
+            let ranks: usize = list.iter().map(|&n| all[n].ranks.len()).sum();
+            let below = |r: &String| r.parse::<usize>().is_ok_and(|r| r < ranks);
+            list.len() > 1
+                && world.parse() == Ok(ranks)
+                && list.iter().all(|&n| all[n].ranks.iter().all(below))
+                && list.iter().enumerate().all(|(i, &a)| list[..i].iter().all(|&b| all[a].beside(&all[b])))
+        };
+        by_world.into_iter().filter(whole).map(|w| w.1).collect()
     }
 }
 

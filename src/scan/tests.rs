@@ -350,8 +350,15 @@ fn different_ranks_of_one_world_are_one_job() {
     // The same ranks again are another run; so is another address, and what every host calls itself.
     said(&[&paths[..1], &paths[1..]], &[(paths[0], &one), (paths[1], &one)]);
     said(&[&paths[..1], &paths[1..]], &[(paths[0], &one), (paths[1], &says(1, "10.1.0.5"))]);
-    let local = (says(0, "localhost"), says(1, "localhost"));
-    said(&[&paths[..1], &paths[1..]], &[(paths[0], &local.0), (paths[1], &local.1)]);
+    let local = |rank, world| format!("MASTER_ADDR=localhost\n[{rank}] rank {rank} nranks {world}\n");
+    let three = (local(0, 3), local(1, 3));
+    said(&[&paths[..1], &paths[1..]], &[(paths[0], &three.0), (paths[1], &three.1)]);
+    // Unless each rank of the world is in one file and in one only.
+    let two = (local(0, 2), local(1, 2));
+    said(&[&paths], &[(paths[0], &two.0), (paths[1], &two.1)]);
+    let numbered = ["x/atlas1.log", "x/atlas2.log"];
+    said(&[&numbered], &[(numbered[0], &two.0), (numbered[1], &two.1)]);
+    said(&[&numbered[..1], &numbered[1..]], &[(numbered[0], &two.0), (numbered[1], &two.0)]);
 }
 
 #[test]
