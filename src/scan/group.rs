@@ -515,7 +515,7 @@ impl Sort<'_> {
         let differ = (0..said.len()).any(|a| (a + 1..said.len()).any(|b| said[a].conflicts(&said[b])));
         let programs: Vec<usize> = (0..said.len()).filter(|&n| said[n].program || said[n].tells()).collect();
         let other = kind.given || kind.dated || self.looks && programs.len() != 1;
-        let split = differ || many || kind.given || other && !(kind.alike && !kind.dated);
+        let split = differ || many || kind.given || other && (kind.dated || !kind.alike);
         if rest.len() <= 1 && !kind.given || !split {
             let all = rest.into_values().flat_map(|s| s.items).chain(beside);
             return folders.push(whole(self.key, WHOLE, all));

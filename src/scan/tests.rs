@@ -343,7 +343,7 @@ fn a_job_with_a_number_takes_in_no_other_program() {
 
 #[test]
 fn different_ranks_of_one_world_are_one_job() {
-    let says = |rank: u32, at: &str| format!("MASTER_ADDR={at} RANK={rank} WORLD_SIZE=2\n");
+    let says = |rank: u32, at: &str| format!("MASTER_ADDR={at} RANK={rank} WORLD_SIZE=3\n");
     let (one, two) = (says(0, "10.1.0.4"), says(1, "10.1.0.4"));
     let paths = ["x/north.log", "x/south.log"];
     said(&[&paths], &[(paths[0], &one), (paths[1], &two)]);
