@@ -32,6 +32,7 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
         let base = witness(&source.name).attempt.unwrap_or(0).min(1000) as u16;
         named |= base > 0;
         let mut n = base;
+        let mut begun = None;
         let range = job.events.partition_point(|p| (p.source as usize) < s)
             ..job.events.partition_point(|p| p.source as usize <= s);
         for at in range.clone() {
@@ -52,6 +53,7 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
                 _ => false,
             };
             if again {
+                begun = (entry.kind == Kind::Restarts).then_some(at);
                 n = n.saturating_add(1);
                 state.reset();
                 if entry.kind == Kind::JobStarts {
@@ -69,6 +71,14 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
             }
             state.spoken.extend(own_rank(job, placed));
             state.speaks_at(event.time);
+            job.events[at].attempt = n;
+        }
+        // The word that a run is started again, as the last of a source, belongs to the run that it ended.
+        if let Some(at) = begun.filter(|at| *at + 1 == range.end)
+            && source.lines <= source.events[job.events[at].event as usize].line + 3
+            && n > base
+        {
+            n -= 1;
             job.events[at].attempt = n;
         }
         most = most.max(n);

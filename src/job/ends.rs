@@ -165,13 +165,14 @@ pub(crate) fn signal_number(text: &str) -> Option<i64> {
         ("XCPU", 24),
         ("IOT", 6),
     ];
-    const WORDS: [(&str, i64); 6] = [
+    const WORDS: [(&str, i64); 7] = [
         ("SEGMENTATION", 11),
         ("KILLED", 9),
         ("ABORTED", 6),
         ("BUS ERROR", 7),
         ("TERMINATED", 15),
         ("ILLEGAL", 4),
+        ("FLOATING POINT", 8),
     ];
     NAMES.iter().find(|n| n.0 == name).or_else(|| WORDS.iter().find(|w| name.starts_with(w.0))).map(|n| n.1)
 }

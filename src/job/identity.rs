@@ -9,7 +9,7 @@ use crate::catalogue::{Catalogue, Event, Said};
 use crate::knowledge::Kind;
 use crate::text::Who;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One process, or what can be told apart as one.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +74,10 @@ pub(super) fn place(catalogue: &Catalogue, job: &mut Job) {
             learn(catalogue, s as u32, event, &mut facts, &mut learnt);
         }
     }
-    let mut speakers = job.sources.iter().flat_map(|s| &s.speakers);
-    let few_locals = speakers.all(|s| s.who.local.is_none_or(|l| l < 16));
+    let speakers = || job.sources.iter().flat_map(|s| &s.speakers).filter(|s| s.who.local.is_some());
+    // A local number is the rank only where all stand on one host.
+    let hosts: BTreeSet<&str> = speakers().filter_map(|s| s.who.host.as_deref()).collect();
+    let few_locals = speakers().all(|s| s.who.local.is_none_or(|l| l < 16)) && hosts.len() < 2;
     let mut builder =
         Builder { job, learnt, facts, procs: Vec::new(), by_key: FxHashMap::default(), few_locals };
     let map = builder.processes();
@@ -347,7 +349,8 @@ impl Builder<'_> {
             return if self.few_locals {
                 (Key::Rank(local), "by its local rank")
             } else {
-                (Key::Named(format!("local rank {local}")), "")
+                let host = who.host.as_deref().map_or_else(String::new, |h| format!("{h} "));
+                (Key::Named(format!("{host}local rank {local}")), "")
             };
         }
         if who.pid.is_some() || who.name.is_some() || who.host.is_some() {

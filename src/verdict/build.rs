@@ -378,7 +378,7 @@ impl Builder<'_> {
                 return Verdict::Inconclusive;
             }
             // Begun, never ready, and no end: the rest of the log, or a hang in the making.
-            if self.job.end.state == State::NotSeen && self.begun_only() {
+            if self.job.end.state == State::NotSeen && (self.begun_only() || self.suffers()) {
                 return Verdict::Inconclusive;
             }
             let something =
@@ -394,6 +394,17 @@ impl Builder<'_> {
             }
             _ => Verdict::Fault,
         }
+    }
+
+    /// Somebody says that something failed, by no fault of its own, and nobody is seen at work.
+    fn suffers(&self) -> bool {
+        let (mut failed, mut works) = (false, false);
+        for e in self.job.current() {
+            let entry = self.job.entry(self.catalogue, e);
+            failed |= matches!(entry.role, Role::Victim | Role::Symptom);
+            works |= matches!(entry.kind, Kind::Step | Kind::EndsWell);
+        }
+        failed && !works
     }
 
     /// Communicators were begun, and nothing at all shows that one was ever ready.
@@ -636,14 +647,35 @@ impl Builder<'_> {
                 last: a.last.clone(),
                 end: if i == usize::from(self.job.current) {
                     self.job.end.state.name()
-                } else if i + 1 < n {
-                    "failed"
                 } else {
-                    "not seen"
+                    self.end_of(i, i + 1 < n)
                 },
                 cause: self.first_words(i),
             })
             .collect()
+    }
+
+    /// How a run that is not the one at hand ended, by the last of its own lines that says so; one that another follows
+    /// has ended somehow.
+    fn end_of(&self, attempt: usize, followed: bool) -> &'static str {
+        let mine = (0..self.job.events.len() as EventId)
+            .filter(|id| usize::from(self.job.events[*id as usize].attempt) == attempt);
+        let said = mine.filter_map(|id| {
+            let entry = self.job.entry(self.catalogue, id);
+            match entry.kind {
+                _ if entry.role == Role::Harmless => None,
+                Kind::EndsWell => Some(State::Well),
+                Kind::Cancelled => Some(State::Killed),
+                Kind::Exception => Some(State::Failed),
+                _ if entry.role == Role::First => Some(State::Failed),
+                _ => None,
+            }
+        });
+        match said.last() {
+            Some(state) => state.name(),
+            None if followed => State::Failed.name(),
+            None => State::NotSeen.name(),
+        }
     }
 
     /// The cause that an earlier attempt's own first line of trouble suggests.

@@ -71,6 +71,12 @@ pub(super) fn one_rank_ended(cx: &Context<'_>) -> Option<Detected> {
         .iter()
         .filter(|e| matches!(e.how, crate::job::Ended::Exit(_) | crate::job::Ended::Signal(_)))
     {
+        // `tasks 0-3: Exited` are several, of whom no single one is known.
+        let several =
+            slot_of(cx.catalogue, cx.job.event(e.event), "task").is_some_and(|t| t.contains(['-', ',']));
+        if several {
+            return None;
+        }
         out.ranks.extend(&e.rank.into_iter().collect());
         out.hosts.extend(e.host.clone());
         out.events.push(e.event);

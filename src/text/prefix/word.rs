@@ -20,7 +20,7 @@ const NO_HOST: &[&[u8]] = &[
     b"ring", b"round", b"run", b"s3", b"s3fs", b"sample", b"seed", b"sha", b"srun", b"shard", b"size", b"split",
     b"stage", b"step", b"sxm", b"t", b"task", b"test", b"thread", b"tier", b"time", b"top", b"torch", b"tp",
     b"train", b"trial", b"uint", b"utf", b"v", b"val", b"version", b"w", b"x", b"dp", b"pp", b"ep", b"cp",
-    b"exit",
+    b"exit", b"docker", b"veth", b"nvidia-nvswitch", b"nvidia-caps", b"nvswitch",
 ];
 
 /// Of these, the ones that also name machines.
@@ -62,7 +62,7 @@ fn host_label(name: &[u8], rest: &[u8]) -> bool {
         }
     }
     let stem = name.iter().take_while(|c| !c.is_ascii_digit()).count();
-    let exact = NO_HOST.contains(&name);
+    let exact = NO_HOST.contains(&name) || name.starts_with(b"slurmstepd-");
     if exact || ends_badly(name) || value(rest) {
         return false;
     }
