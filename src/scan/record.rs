@@ -275,7 +275,9 @@ impl Record {
         let hours = |s: f64| world_size.map(|w| round(s * w as f64 / 3600.0, 1e4));
         let evidence = first.and_then(|d| d.evidence.first());
         let began = first.and_then(|d| {
-            let said = d.evidence.iter().filter_map(|e| {
+            // Other lines may show what was well before.
+            let alike = d.evidence.iter().filter(|e| e.message == d.evidence[0].message);
+            let said = alike.filter_map(|e| {
                 let time = e.time.as_deref().or(e.time_text.as_deref()).filter(|t| times.comparable(t))?;
                 times.civil(time)?.checked_sub(jiff::SignedDuration::from_millis(ran(&e.text))).ok()
             });
