@@ -262,9 +262,32 @@ mod whole_way {
 
     #[test]
     fn an_attempt_that_is_not_there_is_wrong_usage() {
-        let output = piped(&["diagnose", "--attempt", "7"], TRACEBACK);
-        assert_eq!(code(&output), 2);
-        assert_eq!(err(&output).lines().count(), 1);
+        for command in ["diagnose", "waits", "events", "memory"] {
+            let output = piped(&[command, "--attempt", "7"], TRACEBACK);
+            assert_eq!(code(&output), 2, "{command}");
+            assert_eq!(err(&output).lines().count(), 1, "{command}");
+        }
+    }
+
+    #[test]
+    fn nothing_built_in_leaves_what_the_folders_know() {
+        let alone = piped(&["--no-builtin", "diagnose"], TRACEBACK);
+        assert_eq!(code(&alone), 2);
+        assert!(err(&alone).contains("--rules"), "{}", err(&alone));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("messages")).unwrap();
+        std::fs::write(folder.path().join("anchors.toml"), "schema = 1\nanchors = [ 'flux lost' ]\n")
+            .unwrap();
+        let message = "schema = 1\n[[message]]\nid = 'site.flux'\nabout = 'The flux is lost'\ndoor = 'line'\nrole = 'first'\n\
+                       kind = 'fails'\n[[message.form]]\nhas = 'flux lost'\nsample = 'flux lost'\n";
+        std::fs::write(folder.path().join("messages/site.toml"), message).unwrap();
+        let rules = folder.path().to_str().unwrap();
+        let seen = piped(
+            &["--no-builtin", "--rules", rules, "events"],
+            "step 1\nflux lost\nNCCL WARN Cuda failure 2\n",
+        );
+        assert_eq!(out(&seen).lines().filter(|l| l.contains("site.flux")).count(), 1, "{}", out(&seen));
+        assert!(!out(&seen).contains("nccl.cuda"), "{}", out(&seen));
     }
 
     #[test]

@@ -62,6 +62,18 @@ fn two_good_runs_of_one_job_do_not_differ() {
 }
 
 #[test]
+fn spellings_of_one_value_are_no_difference() {
+    let good =
+        with(job(GOOD), &[("NCCL_IB_HCA", "mlx5_0,mlx5_1"), ("NCCL_PROTO", "Simple"), ("NCCL_IB_TC", "106")]);
+    let bad = with(
+        job(GOOD),
+        &[("NCCL_IB_HCA", "mlx5_1,mlx5_0"), ("NCCL_PROTO", "simple"), ("NCCL_IB_TC", "0x6a")],
+    );
+    let c = diff(&good, &bad);
+    assert!(c.differences.is_empty(), "{:#?}", c.differences);
+}
+
+#[test]
 fn the_one_setting_that_differs_is_first() {
     let common = [
         ("NCCL_IB_HCA", "mlx5_0"),

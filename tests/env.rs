@@ -114,6 +114,61 @@ fn several_files_are_compared() {
     assert_eq!(findings(&[&a, &a], &[]).0, 0);
 }
 
+/// One manifest, one job: what a pod is given in several places is no difference between ranks.
+#[test]
+fn one_manifest_is_no_contradiction() {
+    let files = Files::new();
+    let fine = [
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fabric}\ndata:\n  NCCL_ALGO: Tree\n---\napiVersion: v1\n\
+         kind: Pod\nspec:\n  containers:\n  - name: w\n    envFrom:\n    - configMapRef: {name: fabric}\n    env:\n    \
+         - name: NCCL_DEBUG\n      value: WARN\n",
+        "apiVersion: batch/v1\nkind: Job\nspec:\n  template:\n    spec:\n      containers:\n      - name: w\n        \
+         env:\n        - name: NCCL_DEBUG\n          value: \"WARN\"\n        args:\n        - |\n          export \
+         NCCL_PROTO=LL\n          torchrun t.py\n",
+        "kind: Pod\nspec:\n  initContainers:\n  - name: probe\n    env:\n    - {name: NCCL_ALGO, value: \"Tree\"}\n  \
+         containers:\n  - name: w\n    env:\n    - {name: NCCL_DEBUG, value: \"WARN\"}\n  - name: metrics\n    env:\n    \
+         - {name: NCCL_BUFFSIZE, value: \"2097152\"}\n",
+    ];
+    for (nth, text) in fine.iter().enumerate() {
+        let file = files.add(&format!("m{nth}.yaml"), text);
+        assert_eq!(findings(&[&file], &[]).1, vec![], "{text}");
+    }
+    let replicas = "kind: PyTorchJob\nspec:\n  pytorchReplicaSpecs:\n    Master:\n      template:\n        spec:\n          \
+        containers:\n          - name: pytorch\n            env:\n            - name: NCCL_ALGO\n              value: \
+        Tree\n    Worker:\n      template:\n        spec:\n          containers:\n          - name: pytorch\n            \
+        env:\n            - value: Ring\n              name: NCCL_ALGO\n";
+    let file = files.add("r.yaml", replicas);
+    assert_eq!(findings(&[&file], &[]).1, pairs(&[("differs", "NCCL_ALGO")]));
+    let same = files.add("s.yaml", &replicas.replace("Ring", "tree"));
+    assert_eq!(findings(&[&same], &[]).1, vec![]);
+}
+
+#[test]
+fn encodings_and_what_is_no_text() {
+    let files = Files::new();
+    let wide: Vec<u8> = "\u{feff}NCCL_IB_TIMOUT=22\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let path = files.0.path().join("wide.env");
+    std::fs::write(&path, wide).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(findings(&[path], &[]).1, pairs(&[("unknown-name", "NCCL_IB_TIMOUT")]));
+    let environ = files.add("environ", "PATH=/bin\0NCCL_IB_TIMOUT=22\0");
+    assert_eq!(findings(&[&environ], &[]).1, pairs(&[("unknown-name", "NCCL_IB_TIMOUT")]));
+    for bytes in [&b"\x7fELF\x02\x01\x01\0\0\0\0\x03\0\x3e"[..], b"\x1f\x8b\x08\0NCCL_X=1"] {
+        let path = files.0.path().join("binary");
+        std::fs::write(&path, bytes).unwrap();
+        let output = run(&["env", path.to_str().unwrap()], &[]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("not a text"));
+    }
+}
+
+#[test]
+fn containers_and_sizes() {
+    let vars = [("APPTAINERENV_NCCL_IB_TIMOUT", "22"), ("NCCL_BUFFSIZE", "-1"), ("NCCL_LL_BUFFSIZE", "-2")];
+    let (_, found, _) = findings(&[], &vars);
+    assert_eq!(found, pairs(&[("outside", "NCCL_BUFFSIZE"), ("unknown-name", "NCCL_IB_TIMOUT")]));
+}
+
 #[test]
 fn a_release_decides() {
     let files = Files::new();
@@ -148,4 +203,47 @@ fn a_contradiction_in_a_log_is_a_notice() {
             .iter()
             .any(|n| n.cause == "env/bad-value" && n.why.contains("NCCL_P2P_LEVEL has no effect"))
     );
+}
+
+/// What ranks of a job print is compared by meaning, and a majority is one of ranks.
+#[test]
+fn ranks_of_a_job_differ_by_meaning_and_vote_once() {
+    let report = |of: &dyn Fn(u32) -> Vec<(&'static str, &'static str)>| {
+        let given: Vec<Given> = (0..4)
+            .map(|rank| {
+                let head = format!("pb{:02}:{}:{} [{}] NCCL INFO", rank / 2, 300 + rank, 300 + rank, rank % 2);
+                let mut log = format!("{head} NCCL version 2.21.5+cuda12.4\n");
+                for (name, value) in of(rank) {
+                    log += &format!("{head} {name} set by environment to {value}.\n");
+                }
+                for phase in ["START", "COMPLETE"] {
+                    log += &format!(
+                        "{head} ncclCommInitRank comm 0x7{rank} rank {rank} nranks 4 cudaDev {} nvmlDev {} busId 1000 commId 0x5e - Init {phase}\n",
+                        rank % 2,
+                        rank % 2
+                    );
+                }
+                Given::Bytes { name: format!("rank{rank}.log"), data: log.into_bytes() }
+            })
+            .collect();
+        common::engine().diagnose(&given, &Options { threads: 1, ..Options::default() }).unwrap()
+    };
+    let spelt = report(&|rank| {
+        vec![
+            ("NCCL_PROTO", if rank == 3 { "simple" } else { "Simple" }),
+            ("NCCL_ALGO", if rank == 1 { "Tree,Ring" } else { "ring,tree" }),
+            ("NCCL_BUFFSIZE", if rank == 2 { "0x800000" } else { "8388608" }),
+        ]
+    });
+    assert!(spelt.diagnoses.is_empty(), "{:?}", spelt.diagnoses.first().map(|d| &d.why));
+    // Rank 3 says so often and is still one; the second variable is told too.
+    let differ = report(&|rank| {
+        let mut all = vec![("NCCL_ALGO", if rank == 3 { "Tree" } else { "Ring" })];
+        let (n, value) = if rank == 3 { (5, "LL") } else { (1, "Simple") };
+        all.extend((0..n).map(|_| ("NCCL_PROTO", value)));
+        all
+    });
+    let first = &differ.diagnoses[0];
+    assert_eq!((first.cause.as_str(), first.culprits.ranks.as_slice()), ("env/mismatch", &[3][..]));
+    assert!(first.why.contains("NCCL_PROTO=LL") && first.why.contains("NCCL_ALGO=Tree"), "{}", first.why);
 }

@@ -22,7 +22,7 @@ const MAY: [(&str, &[&str]); 17] = [
     ("report", &["base"]),
     ("verdict", &["base", "catalogue", "job", "knowledge", "memory", "report", "rules", "settings"]),
     ("templates", &["base", "text"]),
-    ("compare", &["base", "catalogue", "job", "knowledge", "report", "templates", "verdict"]),
+    ("compare", &["base", "catalogue", "job", "knowledge", "report", "settings", "templates", "verdict"]),
     (
         "engine",
         &[

@@ -142,6 +142,86 @@ fn the_program_computes_without_a_log() {
     assert!(newer.contains("cuMem off") && newer.contains("1536 MiB  NVLS buffers"), "{newer}");
 }
 
+/// A variable that is given changes what is counted, as NCCL reads it; what counts for nothing is said.
+#[test]
+fn variables_that_are_given_are_applied() {
+    let gpu = |set: &[&str]| {
+        let mut args = vec!["memory", "--nranks", "8", "--channels", "16", "--nccl", "2.21.5", "--nvls"];
+        args.extend(set.iter().flat_map(|s| ["--set", s]));
+        args.extend(["--format", "json"]);
+        let (code, out, err) = run(&args);
+        assert_eq!((code, err.as_str()), (0, ""), "{set:?}");
+        let json: Value = serde_json::from_str(&out).unwrap();
+        (json["total"]["gpu"]["most"].as_u64().unwrap(), json["notes"].to_string(), json["set"].clone())
+    };
+    let (plain, _, _) = gpu(&[]);
+    let fewer = gpu(&["NCCL_MAX_CTAS=4"]).0;
+    assert!(fewer < plain / 2, "{fewer} {plain}");
+    assert_eq!(gpu(&["NCCL_MAX_CTAS=0x4"]).0, fewer);
+    assert_eq!(gpu(&["NCCL_NVLS_ENABLE=0"]).0, plain - (768 << 20) - (32 << 20));
+    assert!(gpu(&["NCCL_P2P_DISABLE=1"]).0 < plain);
+    let half = gpu(&["NCCL_BUFFSIZE=2097152"]).0;
+    assert!(half < plain);
+    let (four, notes, _) = gpu(&["NCCL_BUFFSIZE=2M"]);
+    assert!(four < half && notes.contains("is read as 2"), "{notes}");
+    for (set, word) in [
+        ("NCCL_BUFSIZE=2097152", "NCCL_BUFFSIZE"),
+        ("NCCL_MAX_CTAS=-1", "outside"),
+        ("NCCL_MAX_CTAS=99999999999999999999", "64 bits"),
+        ("NCCL_IB_TIMEOUT=22", "no part"),
+        ("NCCL_RAS_ENABLE=0", "does not read"),
+    ] {
+        let (bytes, notes, set_too) = gpu(&[set]);
+        assert_eq!(bytes, plain, "{set}");
+        assert!(notes.contains(word), "{set}: {notes}");
+        assert!(set_too.get(set.split('=').next().unwrap()).is_none() || word == "64 bits", "{set_too}");
+    }
+}
+
+/// Two runs one after the other in a log: what each rank receives is what its own run sends.
+#[test]
+fn runs_in_one_log_are_counted_apart() {
+    let run = |pid: u32, id: &str, with_id: bool| {
+        let mut log = String::new();
+        for rank in 0..4u32 {
+            let head = format!("gh02:{}:{} [{rank}] NCCL INFO", pid + rank, pid + rank + 40);
+            let id = if with_id { format!(" commId {id}") } else { String::new() };
+            for phase in ["START", "COMPLETE"] {
+                log += &format!(
+                    "{head} ncclCommInitRank comm 0x7{pid}{rank} rank {rank} nranks 4 cudaDev {rank} nvmlDev {rank} busId {rank}000{id} - Init {phase}\n"
+                );
+            }
+            log += &format!(
+                "{head} 2 coll channels, 0 collnet channels, 0 nvls channels, 2 p2p channels, 2 p2p channels per peer\n"
+            );
+            for channel in 0..2 {
+                let next = (rank + 1) % 4;
+                log += &format!(
+                    "{head} Channel 0{channel}/0 : {rank}[{rank}] -> {next}[{next}] via P2P/CUMEM\n"
+                );
+            }
+        }
+        log
+    };
+    for with_id in [true, false] {
+        let (one, two) = (run(700, "0x51", with_id), run(900, "0x77", with_id));
+        let of = |text: &str| account(&[bytes("job.log", text)], &common::options());
+        let single = of(&one);
+        let both = of(&format!("{one}{two}"));
+        let buffers = |a: &Account| -> BTreeMap<u64, usize> {
+            let mut all = BTreeMap::new();
+            for p in &a.processes {
+                let item = p.items.iter().find(|i| i.name == "buffers towards peers").unwrap();
+                *all.entry(item.gpu).or_default() += 1;
+            }
+            all
+        };
+        assert_eq!(buffers(&single), [(24 << 20, 4)].into());
+        assert_eq!(buffers(&both), [(24 << 20, 8)].into(), "ids: {with_id}");
+        assert_eq!(both.notes.iter().any(|n| n.contains("holds 2 runs")), with_id, "{:?}", both.notes);
+    }
+}
+
 #[test]
 fn wrong_usage_is_told_in_one_line() {
     for (args, part) in [

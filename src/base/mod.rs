@@ -1,6 +1,7 @@
 //! What every room needs and what knows no other room: sets of ranks, sizes
 //! with units, release numbers, times, errors.
 
+pub mod number;
 mod ranks;
 mod release;
 mod stamp;

@@ -67,14 +67,14 @@ id = "nccl.ras.answer"
 about = "How many operations ranks of a communicator have launched, by NCCL's RAS"
 door = "line"
 kind = "progress"
-fields = { ranks = "ranks", group = "text", size = "int", enqueued = "int" }
+fields = { ranks = "ranks", group = "text", size = "int", enqueued = "int", at = "text" }
 [[message]]
 id = "nccl.ras.absent"
 about = "Ranks that NCCL's RAS holds for dead or that do not answer it"
 door = "line"
 role = "first"
 kind = "absent"
-fields = { ranks = "ranks" }
+fields = { ranks = "ranks", host = "host", dead = "text" }
 [[message]]
 id = "stack.taken"
 about = "Where a process stood when its stack was taken"

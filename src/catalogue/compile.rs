@@ -3,7 +3,7 @@
 
 use super::{printf, shapes};
 use crate::base::ReleaseRange;
-use crate::knowledge::{Door, FieldType, Kind, Knowledge, Level, Message, Role, Strength};
+use crate::knowledge::{Door, FieldType, Kind, Knowledge, Level, Message, Role, Strength, Trouble};
 use crate::text::Opened;
 use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder};
@@ -174,6 +174,8 @@ pub struct Catalogue {
     /// Openings of INFO lines: first bytes → forms.
     openings: super::Openings,
     figured: OnceLock<shapes::Figured>,
+    /// What makes a line look like trouble that no message knows.
+    pub(super) trouble: Trouble,
     /// For each message the first of its forms, which stand together.
     first_form: Vec<usize>,
 }
@@ -207,6 +209,7 @@ impl Catalogue {
             exception: Search::default(),
             openings: super::Openings::default(),
             figured: OnceLock::new(),
+            trouble: knowledge.tables.trouble.clone(),
             first_form: Vec::new(),
         };
         for built_in in super::built_in::messages() {

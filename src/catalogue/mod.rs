@@ -14,6 +14,7 @@ mod read;
 mod settings;
 mod settled;
 mod shapes;
+mod trouble;
 
 pub(crate) use apart::ALIKE;
 pub(crate) use compile::Weight;

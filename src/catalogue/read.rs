@@ -17,7 +17,7 @@ use super::event::{BulkCount, Event, Last, Spoken, Via, Yield};
 use super::exceptions::{self, Frame};
 use super::settled::Settled;
 use super::shapes::{Shapes, Told};
-use super::{FieldId, MessageId, boxed, built_in};
+use super::{FieldId, MessageId, boxed, built_in, trouble};
 use crate::base::Stamp;
 use crate::knowledge::{Kind, Role};
 use crate::text::{self, Hit, Level, Line, Piece, Scanned, Scanner, Scratch, ShapeFacts, View, Who};
@@ -477,7 +477,7 @@ impl<'r, 'b> Reader<'r, 'b> {
 
     fn unknown(&mut self, part: Part, text: &str, time: Option<Stamp>) {
         let Some(id) = self.ids.unknown else { return };
-        if text.len() < 600 && looks_like_trouble(text) {
+        if text.len() < 600 && trouble::looks_like(&self.catalogue.trouble, text) {
             let f = Found { message: id, form: 0, at: (0, 0), fields: Vec::new(), index: 0 };
             self.push(part, f, Via::Line, None, time);
         }
@@ -667,57 +667,6 @@ impl<'r, 'b> Reader<'r, 'b> {
             tail: piece.buffer[..piece.core].last().is_some_and(|&b| b != b'\n'),
         }
     }
-}
-
-/// Whether a line that no message knows looks like trouble. Generous: it decides no cause, only that a run
-/// whose last lines look so did not simply go on.
-fn looks_like_trouble(text: &str) -> bool {
-    const TROUBLE: [&str; 23] = [
-        "rror",
-        "ailed",
-        "ailure",
-        "FAIL",
-        "fatal",
-        "Fatal",
-        "bort",
-        "ABORT",
-        "refused",
-        "denied",
-        "annot ",
-        "nable to",
-        "illed",
-        "crash",
-        "anicked",
-        "iving up",
-        "ack-off",
-        "angup",
-        "non-zero",
-        "exit status ",
-        "CANCELLED",
-        "loss nan",
-        "NaN",
-    ];
-    const FINE: [&str; 16] = [
-        "0 error",
-        "no error",
-        "No error",
-        "errors: 0",
-        "error: 0",
-        "error=0",
-        "0 failed",
-        "failed: 0",
-        "failed=0",
-        "without error",
-        "error_rate",
-        "exit status 0",
-        "_error ",
-        "fatal: 0",
-        "nan iterations: 0",
-        "error_file",
-    ];
-    TROUBLE.iter().any(|t| text.contains(t))
-        && !FINE.iter().any(|f| text.contains(f))
-        && !text.trim_start().starts_with("File \"")
 }
 
 fn is_warn(level: Level) -> bool {

@@ -39,7 +39,7 @@ fn release(option: &str, text: &Option<String>) -> Result<Option<Release>, Fail>
 fn text_of(path: &std::path::Path) -> Result<(String, String), Fail> {
     let read = |from: &mut dyn Read| {
         let mut bytes = Vec::new();
-        from.take(LONGEST).read_to_end(&mut bytes).map(|_| String::from_utf8_lossy(&bytes).into_owned())
+        from.take(LONGEST).read_to_end(&mut bytes).map(|_| bytes)
     };
     let name = path.display().to_string();
     let text = if name == "-" {
@@ -48,12 +48,42 @@ fn text_of(path: &std::path::Path) -> Result<(String, String), Fail> {
         std::fs::File::open(path).and_then(|mut file| read(&mut file))
     };
     match text {
-        // What holds NUL bytes is the environment of a process as the kernel shows it.
-        Ok(text) => Ok((if name == "-" { "standard input".into() } else { name }, text.replace('\0', "\n"))),
+        Ok(bytes) => match decoded(&bytes) {
+            Some(text) => Ok((if name == "-" { "standard input".into() } else { name }, text)),
+            None => {
+                Err(format!("{name}: not a text: variables are read from scripts, listings, YAML and JSON"))
+            }
+        },
         Err(err) => {
             Err(format!("{name}: {}", err.to_string().split(" (os error").next().unwrap_or_default()))
         }
     }
+}
+
+/// The text of a file: UTF-8, UTF-16, or what holds NUL bytes as the environment of a process does in /proc; `None`
+/// where it is no text.
+fn decoded(bytes: &[u8]) -> Option<String> {
+    let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units = bytes.chunks_exact(2).map(|c| unit([c[0], c[1]]));
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>()
+    };
+    let nul_at = |nth: usize| {
+        let start = &bytes[..bytes.len().min(64)];
+        start.len() > 3 && start.chunks_exact(2).all(|c| c[nth] == 0 && c[1 - nth] != 0)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => return Some(wide(rest, u16::from_le_bytes)),
+        [0xfe, 0xff, rest @ ..] => return Some(wide(rest, u16::from_be_bytes)),
+        _ if nul_at(1) => return Some(wide(bytes, u16::from_le_bytes)),
+        _ if nul_at(0) => return Some(wide(bytes, u16::from_be_bytes)),
+        // Packed: few bytes of it need be control codes.
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [b'P', b'K', 3, 4, ..] => return None,
+        _ => {}
+    }
+    let odd = bytes.iter().filter(|b| matches!(**b, 1..=8 | 14..=26 | 28..=31 | 127)).count();
+    let mut pieces = bytes.split(|b| *b == 0).filter(|p| !p.is_empty());
+    let listed = !bytes.contains(&0) || pieces.all(|p| p.contains(&b'='));
+    (listed && odd * 50 <= bytes.len()).then(|| String::from_utf8_lossy(bytes).replace('\0', "\n"))
 }
 
 /// The environment of this process, below it what NCCL's own files set: the environment wins.

@@ -3,11 +3,51 @@
 //! in a setting they are what matters.
 
 use regex::{Captures, Regex};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+/// Names of a job's hosts, by their first part.
+#[derive(Debug, Default)]
+pub(super) struct Hosts(BTreeMap<String, Vec<String>>);
+
+impl Hosts {
+    pub(super) fn new(names: &BTreeSet<String>) -> Self {
+        let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for name in names {
+            let short = name.split('.').next().unwrap_or(name);
+            if short.len() > 1 {
+                out.entry(short.to_string()).or_default().push(name.clone());
+            }
+        }
+        Self(out)
+    }
+
+    /// A text without the names, or their first parts, where they stand as words of their own.
+    fn out(&self, text: &str) -> String {
+        if self.0.is_empty() {
+            return text.to_string();
+        }
+        let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(start) = rest.find(part) {
+            out.push_str(&rest[..start]);
+            rest = &rest[start..];
+            let end = rest.find(|c| !part(c)).unwrap_or(rest.len());
+            let found = self.0.get(&rest[..end]).map(|names| {
+                let whole = |n: &&String| rest.starts_with(n.as_str()) && !rest[n.len()..].starts_with(part);
+                names.iter().filter(whole).map(String::len).max().unwrap_or(end)
+            });
+            out.push_str(if found.is_some() { "<host>" } else { &rest[..end] });
+            rest = &rest[found.unwrap_or(end)..];
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
 /// A value as it is compared.
-pub(super) fn alike(value: &str, hosts: &BTreeSet<String>) -> String {
+pub(super) fn alike(value: &str, hosts: &Hosts) -> String {
     static PATTERNS: OnceLock<Vec<(Regex, &'static str)>> = OnceLock::new();
     let patterns = PATTERNS.get_or_init(|| {
         [
@@ -33,9 +73,7 @@ pub(super) fn alike(value: &str, hosts: &BTreeSet<String>) -> String {
     if out.contains('/') {
         out = paths(&out);
     }
-    for host in hosts {
-        out = host_out(&out, host);
-    }
+    out = hosts.out(&out);
     if out.starts_with("[0]") {
         out = listed(&out);
     }
@@ -69,34 +107,14 @@ fn paths(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A host's name, or its first part, where it stands as a word of its own.
-fn host_out(text: &str, host: &str) -> String {
-    let short = host.split('.').next().unwrap_or(host);
-    if short.len() < 2 {
-        return text.to_string();
-    }
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(short) {
-        let end = if rest[at..].starts_with(host) { at + host.len() } else { at + short.len() };
-        let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-        let alone = !rest[..at].ends_with(part) && !rest[end..].starts_with(part);
-        out.push_str(&rest[..at]);
-        out.push_str(if alone { "<host>" } else { &rest[at..end] });
-        rest = &rest[end..];
-    }
-    out.push_str(rest);
-    out
-}
-
 #[cfg(test)]
 mod tests {
-    use super::alike;
+    use super::{Hosts, alike};
 
     #[test]
     fn what_differs_in_every_run_is_no_difference() {
-        let one = ["node07".to_string(), "node12.example.org".to_string()].into();
-        let two = ["node31".to_string()].into();
+        let one = Hosts::new(&["node07".to_string(), "node12.example.org".to_string()].into());
+        let two = Hosts::new(&["node31".to_string()].into());
         for (a, b) in [
             ("10.0.0.7:29500", "10.9.1.2:31000"),
             ("[0]eth0:10.4.0.18<0> [1]eth1:10.5.0.18<0>", "[0]eth0:10.4.0.77<0> [1]eth1:10.5.0.7<0>"),
@@ -114,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_matters_stays() {
-        let none = [].into();
+        let none = Hosts::default();
         for (a, b) in [
             ("22", "18"),
             ("mlx5_0,mlx5_1", "mlx5_0"),
@@ -124,6 +142,8 @@ mod tests {
         ] {
             assert_ne!(alike(a, &none), alike(b, &none));
         }
-        assert_eq!(alike("eth0 of node1", &["eth".to_string()].into()), "eth0 of node1");
+        let hosts = Hosts::new(&["eth".to_string(), "node2".into(), "node2.example.org".into()].into());
+        assert_eq!(alike("eth0 of node1", &hosts), "eth0 of node1");
+        assert_eq!(alike("node2.example.org:7 node2, node2x", &hosts), "<host>:7 <host>, node2x");
     }
 }

@@ -2,16 +2,18 @@
 //! first line that shows each; what went wrong; ends; speed; and what the
 //! input could show at all.
 
-use super::alike::alike;
+use super::alike::{Hosts, alike};
 use super::model::{Section, Side};
 use super::speed::{self, Speeds};
 use crate::base::{RankSet, Release};
 use crate::catalogue::{Catalogue, built_in};
 use crate::job::{Ended, EventId, Job, State, slot_of};
-use crate::knowledge::{Door, Kind, Knowledge, Role};
+use crate::knowledge::{Door, Kind, Knowledge, Role, Variable};
 use crate::report::{Evidence, Report};
+use crate::settings;
 use crate::templates;
 use crate::verdict::{self, mask};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of variables that differ from run to run by their nature; a set of `rules/sets.toml`.
@@ -22,6 +24,8 @@ const PARTS: &str = "@part-of-another";
 const VALUES: usize = 64;
 /// Messages that are kept.
 const MESSAGES: usize = 2_000;
+/// Texts of which it is kept how they are compared.
+const TEXTS: usize = 20_000;
 
 /// A value, and who has it.
 #[derive(Debug, Clone)]
@@ -127,6 +131,10 @@ struct Builder<'b> {
     catalogue: &'b Catalogue,
     job: &'b Job,
     out: Profile,
+    hosts: Hosts,
+    variables: FxHashMap<&'b str, &'b Variable>,
+    /// Texts as they are compared; most ranks say the same ones.
+    alike: FxHashMap<String, String>,
 }
 
 /// Takes from a job what can be compared; `name` is what the user gave.
@@ -147,7 +155,9 @@ pub fn profile(
         sources: report.inputs.len(),
         lines: report.inputs.iter().map(|i| i.lines).sum(),
     };
-    let hosts = report.job.hosts.iter().map(|h| h.name.clone()).collect();
+    let hosts: BTreeSet<String> = report.job.hosts.iter().map(|h| h.name.clone()).collect();
+    let known = Hosts::new(&hosts);
+    let variables = knowledge.tables.variables.iter().map(|v| (v.name.as_str(), v)).collect();
     let out = Profile {
         side,
         values: BTreeMap::new(),
@@ -161,7 +171,8 @@ pub fn profile(
         shows: Shows { runs: job.attempts.len(), ..Shows::default() },
         wording: Vec::new(),
     };
-    let mut b = Builder { knowledge, catalogue, job, out };
+    let mut b =
+        Builder { knowledge, catalogue, job, out, hosts: known, variables, alike: FxHashMap::default() };
     b.settings();
     b.size(report);
     let mut wording = Wording::default();
@@ -179,9 +190,23 @@ impl Builder<'_> {
         verdict::evidence_of(self.catalogue, self.job, id)
     }
 
+    /// A value as it is compared; most ranks say the same.
+    fn alike(&mut self, text: &str) -> String {
+        if let Some(known) = self.alike.get(text) {
+            return known.clone();
+        }
+        let key = alike(text, &self.hosts);
+        if self.alike.len() < TEXTS {
+            self.alike.insert(text.to_string(), key.clone());
+        }
+        key
+    }
+
     fn put(&mut self, section: Section, name: &str, text: &str, id: Option<EventId>) {
         let text = text.trim();
-        let key = alike(text, &self.out.hosts);
+        // Equal meanings are equal values, however they are written.
+        let means = self.variable(section, name).map(|v| settings::meaning(v, text));
+        let key = self.alike(means.as_deref().unwrap_or(text));
         let rank = id.and_then(|e| self.job.events[e as usize].rank);
         let values = self.out.values.entry((section, name.to_string())).or_default();
         if values.len() >= VALUES && !values.contains_key(&key) {
@@ -202,6 +227,10 @@ impl Builder<'_> {
         if let Some(values) = self.out.values.get_mut(&(section, name.to_string())) {
             values.insert(key, held);
         }
+    }
+
+    fn variable(&self, section: Section, name: &str) -> Option<&Variable> {
+        (section == Section::Setting).then(|| self.variables.get(name).copied()).flatten()
     }
 
     fn settings(&mut self) {
@@ -228,9 +257,18 @@ impl Builder<'_> {
         }
         if !report.job.hosts.is_empty() {
             self.put(Section::Size, "number of hosts", &report.job.hosts.len().to_string(), None);
+            // Only where the input tells of each rank on which host it is.
+            let on_hosts: Vec<u64> = report
+                .job
+                .hosts
+                .iter()
+                .filter_map(|h| RankSet::parse(&h.ranks))
+                .map(|r| r.len() as u64)
+                .collect();
+            let ranks = report.job.world_size.map_or(report.job.ranks.len() as u64, u64::from);
             let most =
-                report.job.hosts.iter().filter_map(|h| RankSet::parse(&h.ranks)).map(|r| r.len()).max();
-            if let Some(most) = most.filter(|n| *n > 0) {
+                on_hosts.iter().copied().max().filter(|n| *n > 0 && on_hosts.iter().sum::<u64>() == ranks);
+            if let Some(most) = most {
                 self.put(Section::Size, "ranks on a host, at most", &most.to_string(), None);
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::base::Stamp;
 use crate::catalogue::{Catalogue, Said, time_of};
-use crate::job::{Job, slot_of};
+use crate::job::{Job, slot_of, step_in};
 use crate::knowledge::Kind;
 use crate::report::Evidence;
 use crate::verdict;
@@ -76,12 +76,6 @@ fn middle(mut list: Vec<Speed>) -> Option<Speed> {
     list.sort_by(|a, b| a.value.total_cmp(&b.value));
     let at = list.len() / 2;
     list.into_iter().nth(at)
-}
-
-fn step_in(catalogue: &Catalogue, message: u16, text: &str) -> Option<i64> {
-    let step = catalogue.field_id("step")?;
-    let found = catalogue.find_in_line(text);
-    found.iter().find(|f| f.message == message)?.fields.iter().find(|f| f.0 == step)?.1.parse().ok()
 }
 
 /// Figures that the last two lines agree in, within a fifth: one line alone may be of a checkpoint or a warm-up.

@@ -20,7 +20,7 @@ pub(crate) mod make;
 #[cfg(test)]
 mod tests;
 
-pub use ras::{Ras, RasComm, RasMissing, RasRank};
+pub use ras::{Ras, RasComm, RasLaunched, RasMissing, RasRank};
 pub use recorder::{Call, Entry, FlightRecorder, GroupConfig, GroupRef, GroupStatus, State};
 pub use stacks::{ErrorFile, Process, Thread};
 
@@ -158,8 +158,9 @@ pub fn is_text_document(head: &[u8]) -> bool {
 }
 
 /// The rank at the end of a dump's file name: the digits that the name ends
-/// in once its endings are off. `None` when there are none, or when they make
-/// a date rather than a rank.
+/// in once its endings are off; else that of a folder named for one rank only
+/// (`rank_3/dump.pickle`). `None` when there are none, or when they make a date
+/// rather than a rank.
 #[must_use]
 pub fn rank_from_name(name: &str) -> Option<u32> {
     const ENDINGS: [&str; 10] =
@@ -169,6 +170,16 @@ pub fn rank_from_name(name: &str) -> Option<u32> {
         stem = rest;
     }
     let digits = stem.len() - stem.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    let rank: u32 = stem[stem.len() - digits..].parse().ok()?;
+    let rank = match digits {
+        0 => folder_of_rank(name.rsplit(['/', '\\', '!']).nth(1)?)?,
+        _ => stem[stem.len() - digits..].parse().ok()?,
+    };
     (rank < 1 << 20).then_some(rank)
+}
+
+/// `rank3`, `global_rank-3`.
+fn folder_of_rank(folder: &str) -> Option<u32> {
+    let lower = folder.to_ascii_lowercase();
+    let rest = lower.strip_prefix("global").unwrap_or(&lower).trim_start_matches(['_', '-']);
+    rest.strip_prefix("rank")?.trim_start_matches(['_', '-', '.', '=']).parse().ok()
 }

@@ -21,6 +21,8 @@ pub struct Ras {
     pub timeouts: u64,
     /// Lines of the sections on errors and warnings (text form).
     pub notices: Vec<String>,
+    /// Processes of which nothing is heard, where their ranks are not said (text form).
+    pub lost: Vec<RasMissing>,
 }
 
 /// One communicator.
@@ -30,12 +32,25 @@ pub struct RasComm {
     pub hash: String,
     /// Ranks it should have.
     pub size: Option<u32>,
-    /// The ranks that were heard.
+    /// The ranks that were heard; the text form names only those that differ.
     pub ranks: Vec<RasRank>,
     /// Those that were not.
     pub missing: Vec<RasMissing>,
-    /// Most ranks have launched up to this operation (text form).
-    pub common: Option<(u32, i64)>,
+    /// So many ranks have launched up to an operation, by kind of operation (text form).
+    pub launched: Vec<RasLaunched>,
+}
+
+/// Ranks that have launched equally many operations, as the text form counts them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RasLaunched {
+    /// Kind of operation; empty where all are counted together.
+    pub kind: String,
+    /// How many ranks.
+    pub many: u32,
+    /// The last operation.
+    pub count: i64,
+    /// Who, where that is said.
+    pub ranks: RankSet,
 }
 
 /// One rank of a communicator.
@@ -59,11 +74,11 @@ pub struct RasRank {
     pub aborted: bool,
 }
 
-/// A rank of which nothing was heard.
+/// A rank or process of which nothing was heard.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RasMissing {
-    /// Rank in the communicator.
-    pub rank: u32,
+    /// Rank in the communicator, where it is said.
+    pub rank: Option<u32>,
     /// Host name or address.
     pub host: String,
     /// Process number.
@@ -82,7 +97,7 @@ pub(super) fn from_json(value: &Value) -> Option<Ras> {
         at: label(value, "timestamp"),
         comms: comms.iter().map(comm).collect(),
         timeouts: value.get("ras").and_then(|r| int(r, "timeouts_count")).map_or(0, i64::unsigned_abs),
-        notices: Vec::new(),
+        ..Ras::default()
     })
 }
 
@@ -110,7 +125,7 @@ fn comm(value: &Value) -> RasComm {
         size: small(value, "size"),
         ranks: list("ranks").iter().filter_map(rank).collect(),
         missing: list("missing_ranks").iter().filter_map(missing).collect(),
-        common: None,
+        launched: Vec::new(),
     }
 }
 
@@ -139,7 +154,7 @@ fn rank(value: &Value) -> Option<RasRank> {
 fn missing(value: &Value) -> Option<RasMissing> {
     let dead = value.get("status").and_then(|s| int(s, "considered_dead")).unwrap_or(0) != 0;
     let host = label(value, "host").unwrap_or_default();
-    Some(RasMissing { rank: small(value, "rank")?, host, pid: pid(value), dead })
+    Some(RasMissing { rank: Some(small(value, "rank")?), host, pid: pid(value), dead })
 }
 
 /// Whether the text opens like RAS's answer.
@@ -150,10 +165,28 @@ pub(super) fn looks_like(text: &str) -> bool {
     (first.starts_with("NCCL version") || first.starts_with("Job summary")) && head.contains("Job summary")
 }
 
+/// What the lines that follow are about (text form).
+#[derive(Debug, Clone, Default, PartialEq)]
+enum Topic {
+    /// Nothing that is read.
+    #[default]
+    Other,
+    /// The table of communicators.
+    Table,
+    /// How many operations were launched, of a kind.
+    Counts(String),
+    /// Who does not answer.
+    Missing,
+    /// Who is held for dead.
+    Dead,
+}
+
 /// From the text form.
 pub(super) fn from_text(text: &str) -> Ras {
     let mut ras = Ras::default();
     let mut noting = false;
+    let mut topic = Topic::Other;
+    let mut sizes: Vec<(u32, u32)> = Vec::new();
     for line in text.lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix("NCCL version ") {
             ras.nccl = rest.split_whitespace().next().map(str::to_string);
@@ -162,59 +195,164 @@ pub(super) fn from_text(text: &str) -> Ras {
             ras.driver = rest.split_whitespace().next().map(str::to_string);
         }
         if matches!(line, "Errors" | "Warnings") {
-            noting = true;
+            (noting, topic) = (true, Topic::Other);
             continue;
         }
-        if !noting || line.is_empty() || line.chars().all(|c| c == '=' || c == '-') {
+        if line.starts_with("Communicators...") {
+            topic = Topic::Table;
+        }
+        if line.is_empty() || line.chars().all(|c| c == '=' || c == '-') {
+            continue;
+        }
+        if !noting {
+            if topic == Topic::Table && sizes.len() < 4096 {
+                sizes.extend(row(line));
+            }
             continue;
         }
         if ras.notices.len() < 4096 {
             ras.notices.push(line.to_string());
         }
-        notice(&mut ras, line);
+        notice(&mut ras, &mut topic, &sizes, line);
     }
+    join_lost(&mut ras);
     ras
 }
 
+/// Group and ranks of each communicator, of a row of the table; none where these differ.
+fn row(line: &str) -> Option<(u32, u32)> {
+    let mut cells = line.split_whitespace();
+    let group = cells.next()?.parse().ok()?;
+    let size = cells.nth(3)?.parse().ok()?;
+    Some((group, size))
+}
+
 /// One line of the errors and warnings.
-fn notice(ras: &mut Ras, line: &str) {
-    if line.starts_with('#') {
+fn notice(ras: &mut Ras, topic: &mut Topic, sizes: &[(u32, u32)], line: &str) {
+    if let Some(rest) = line.strip_prefix('#') {
         let hash = line.split_once('(').and_then(|p| p.1.split_once(')')).map_or("", |p| p.0);
-        ras.comms.push(RasComm { hash: hash.to_string(), ..RasComm::default() });
+        let group: Option<u32> = rest.split('-').next().and_then(|g| g.parse().ok());
+        let size = sizes.iter().find(|s| Some(s.0) == group).map(|s| s.1);
+        let known = ras.comms.iter().position(|c| !hash.is_empty() && c.hash == hash);
+        // One that has errors and warnings is one communicator; the last one is written to.
+        let comm = known.map(|at| ras.comms.remove(at));
+        ras.comms.push(comm.unwrap_or_else(|| RasComm { hash: hash.into(), size, ..RasComm::default() }));
+        *topic = Topic::Other;
+        return;
+    }
+    if matches!(line, "INCOMPLETE" | "DEAD" | "TIMEOUT" | "MISMATCH" | "ERROR") {
+        *topic = Topic::Other;
+        return;
+    }
+    if let Some((_, rest)) = line.split_once("ranks have different ") {
+        *topic = match rest.split_once("operation count") {
+            Some((kind, _)) => Topic::Counts(kind.trim().trim_start_matches("collective").trim().into()),
+            None => Topic::Other,
+        };
+        return;
+    }
+    if line.starts_with("Missing communicator data") {
+        *topic = Topic::Missing;
+        return;
+    }
+    if line.contains("considered dead") && !line.starts_with("Rank ") && !line.starts_with("Process ") {
+        *topic = Topic::Dead;
+        return;
+    }
+    if let (Topic::Missing | Topic::Dead, Some(rest)) = (&*topic, line.strip_prefix("Process ")) {
+        if ras.lost.len() < 1 << 16 {
+            let lost = place(rest, "", None);
+            ras.lost.push(RasMissing { dead: *topic == Topic::Dead, ..lost });
+        }
         return;
     }
     if ras.comms.is_empty() {
         ras.comms.push(RasComm::default());
     }
     let Some(comm) = ras.comms.last_mut() else { return };
-    let launched = line.split_once("launched up to operation ").map(|p| {
+    let launched = line.split_once("launched up to operation ").and_then(|p| {
         let digits: String = p.1.chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<i64>().ok()
     });
-    if let (Some(Some(count)), Some((ranks, _))) = (launched, line.split_once(" ranks have")) {
-        let ranks = ranks.split_whitespace().last().and_then(|n| n.parse().ok()).unwrap_or(0);
-        comm.common = Some((ranks, count));
+    let kind = match &*topic {
+        Topic::Counts(kind) => kind.clone(),
+        _ => String::new(),
+    };
+    if let (Some(count), Some(many)) = (launched, line.split_whitespace().next().and_then(|n| n.parse().ok()))
+    {
+        comm.launched.push(RasLaunched { kind, many, count, ranks: RankSet::new() });
         return;
     }
     let Some(rest) = line.strip_prefix("Rank ").or_else(|| line.strip_prefix("rank ")) else {
         if let Some((_, list)) = line.split_once("missing rank") {
             let ranks = RankSet::parse(list.trim_start_matches('s').trim_start_matches(':').trim());
             let ranks = ranks.filter(|r| r.len() <= 1 << 20).unwrap_or_default();
-            comm.missing.extend(ranks.iter().map(|rank| RasMissing { rank, ..RasMissing::default() }));
+            let of = |rank| RasMissing { rank: Some(rank), ..RasMissing::default() };
+            comm.missing.extend(ranks.iter().map(of));
         }
         return;
     };
     let number = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok());
     let Some(rank) = number else { return };
-    let after = |what: &str| rest.split_once(what).and_then(|p| p.1.split_whitespace().next());
-    let pid = after("process ").and_then(|p| p.parse().ok());
-    let host = after("on node ").unwrap_or("").trim_end_matches([',', '.']).to_string();
-    match launched.flatten() {
-        Some(count) => {
-            let counts = vec![(String::new(), count)];
-            comm.ranks.push(RasRank { rank, host, pid, counts, ..RasRank::default() });
+    let at = place(rest, "process ", Some(rank));
+    let dead = line.contains("dead");
+    match (launched, &*topic) {
+        (Some(count), _) => {
+            comm.ranks.push(RasRank {
+                rank,
+                host: at.host,
+                pid: at.pid,
+                counts: vec![(kind, count)],
+                ..RasRank::default()
+            });
         }
-        None => comm.missing.push(RasMissing { rank, host, pid, dead: line.contains("dead") }),
+        // Those who stand below a count are the ones that it counts.
+        (None, Topic::Counts(_)) => {
+            if let Some(of) = comm.launched.last_mut().filter(|l| l.kind == kind) {
+                comm.ranks.push(RasRank {
+                    rank,
+                    host: at.host,
+                    pid: at.pid,
+                    counts: vec![(kind, of.count)],
+                    ..RasRank::default()
+                });
+                of.ranks.insert(rank);
+            }
+        }
+        (None, Topic::Missing | Topic::Dead) => {
+            comm.missing.push(RasMissing { dead: dead || *topic == Topic::Dead, ..at });
+        }
+        (None, _) if dead || line.contains("unresponsive") || line.contains("not respond") => {
+            comm.missing.push(RasMissing { dead, ..at });
+        }
+        (None, _) => {}
+    }
+}
+
+/// Process and node that a line names; the process id stands behind `process`.
+fn place(rest: &str, process: &str, rank: Option<u32>) -> RasMissing {
+    let after = |what: &str| rest.split_once(what).and_then(|p| p.1.split_whitespace().next());
+    let pid = after(process).and_then(|p| p.parse().ok());
+    let host = after("on node ").unwrap_or("").trim_end_matches([',', '.']).to_string();
+    RasMissing { rank, host, pid, dead: false }
+}
+
+/// The one process of which nothing is heard is that of the one rank that is missing; several on one node tell the node.
+fn join_lost(ras: &mut Ras) {
+    let dead = !ras.lost.is_empty() && ras.lost.iter().all(|l| l.dead);
+    let one_host = ras.lost.windows(2).all(|w| w[0].host == w[1].host);
+    let Some(first) = ras.lost.first().cloned().filter(|_| one_host) else { return };
+    let single = ras.lost.len() == 1;
+    for comm in &mut ras.comms {
+        let one = single && comm.missing.len() == 1;
+        for missing in comm.missing.iter_mut().filter(|m| m.host.is_empty()) {
+            missing.host.clone_from(&first.host);
+            missing.pid = first.pid.filter(|_| one);
+            missing.dead |= dead;
+        }
+    }
+    if ras.comms.iter().any(|c| !c.missing.is_empty()) {
+        ras.lost.clear();
     }
 }
 
@@ -244,8 +382,60 @@ mod tests {
             Rank 3 -- GPU 3 managed by process 4711 on node 10.0.0.7 has launched up to operation 12\n";
         let Some((Dump::Ras(ras), _)) = read(text.as_bytes(), "ras.txt") else { panic!() };
         let comm = &ras.comms[0];
-        assert_eq!((comm.hash.as_str(), comm.common), ("27a079b828ff1a75", Some((7, 13))));
+        assert_eq!((comm.hash.as_str(), comm.launched.len()), ("27a079b828ff1a75", 1));
+        assert_eq!((comm.launched[0].many, comm.launched[0].count), (7, 13));
         assert_eq!((comm.ranks[0].rank, comm.ranks[0].pid), (3, Some(4711)));
         assert_eq!((comm.ranks[0].host.as_str(), comm.ranks[0].counts[0].1), ("10.0.0.7", 12));
+    }
+
+    fn text(body: &str) -> super::Ras {
+        let text = format!(
+            "NCCL version 2.27.3 compiled with CUDA 12.4\nCUDA runtime version 12040, driver version 12060\n\nJob summary\n\
+             ===========\n\n  Nodes  Processes         GPUs  Processes     GPUs\n\n      2          4            1          8        8\n\n\
+             Communicators... (0.00s)\n=============\n\nGroup     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n    \
+             #  in group  per comm  per node  per comm  in group\n    0         1         2       3-4        8         7   RUNNING  MISMATCH\n\n{body}"
+        );
+        match read(text.as_bytes(), "ras.txt") {
+            Some((Dump::Ras(ras), _)) => ras,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_list_below_a_count_is_of_those_that_it_counts() {
+        let ras = text(
+            "Warnings\n========\n\n#0-0 (51f0aa0000000009) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n  \
+             6 ranks have launched up to operation 90\n  2 ranks have launched up to operation 89\n  \
+             Rank 4 -- GPU 0 managed by process 71 on node 10.0.3.9\n  Rank 6 -- GPU 2 managed by process 73 on node 10.0.3.9\n  \
+             Communicator ranks have different status\n  7 ranks have status RUNNING\n  1 ranks have status INIT\n  \
+             Rank 7 -- GPU 3 managed by process 74 on node 10.0.3.9\n",
+        );
+        let comm = &ras.comms[0];
+        assert_eq!((comm.size, comm.missing.len(), comm.launched.len()), (Some(8), 0, 2));
+        assert_eq!((comm.launched[1].count, comm.launched[1].ranks.to_string()), (89, "4,6".to_string()));
+        assert_eq!(
+            comm.ranks.iter().map(|r| r.counts[0].clone()).collect::<Vec<_>>(),
+            vec![("AllReduce".into(), 89); 2]
+        );
+    }
+
+    #[test]
+    fn the_lost_process_is_that_of_the_missing_rank() {
+        let ras = text(
+            "Errors\n======\n\nDEAD\n  1 job process is considered dead (unreachable via the RAS network)\n  Process 5512 on node \
+             10.0.3.9 managing GPU 1\n\n#0-0 (51f0aa0000000009) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 5\n",
+        );
+        let missing = &ras.comms[0].missing;
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert_eq!(
+            (missing[0].rank, missing[0].pid, missing[0].host.as_str()),
+            (Some(5), Some(5512), "10.0.3.9")
+        );
+        assert!(missing[0].dead);
+        // Of which rank is not said.
+        let ras = text(
+            "Errors\n======\n\n#0-0 (51f0aa0000000009) INCOMPLETE\n  Missing communicator data from 1 job process\n  Process 9 on node 10.0.3.8\n",
+        );
+        assert_eq!((ras.lost.len(), ras.lost[0].host.as_str(), ras.lost[0].dead), (1, "10.0.3.8", false));
     }
 }

@@ -129,7 +129,9 @@ fn ranks_from_names() {
         ("comm_lib_trace_rank_12.pickle.gz", Some(12)),
         ("trace", None),
         ("fr_20260102030405", None),
-        ("rank7/stack", None),
+        ("rank7/stack", Some(7)),
+        ("run/global_rank-12/dump.pickle", Some(12)),
+        ("rank7-hangs/dump.pickle", None),
     ];
     for (name, rank) in cases {
         assert_eq!(rank_from_name(name), rank, "{name}");

@@ -470,13 +470,16 @@ impl Engine {
             Ok(r) => r,
             Err(e) => return Some(e.to_string()),
         };
-        let got: Vec<&str> = report.diagnoses.iter().map(|d| d.cause.as_str()).collect();
-        let at = report.diagnoses.iter().position(|d| d.cause == id);
         let expect = &test.expect;
+        // What is told as a notice only is found too.
+        let notices = report.notices.iter().filter(|n| expect.finding && n.cause == id);
+        let all: Vec<_> = report.diagnoses.iter().chain(notices).collect();
+        let got: Vec<&str> = all.iter().map(|d| d.cause.as_str()).collect();
+        let at = all.iter().position(|d| d.cause == id);
         if at.is_some() != expect.finding {
             return Some(format!("expected finding = {}, got {got:?}", expect.finding));
         }
-        let d = &report.diagnoses[at?];
+        let d = all[at?];
         if expect.first == Some(true) && at != Some(0) {
             return Some(format!("is not the first: {got:?}"));
         }

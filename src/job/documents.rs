@@ -6,10 +6,11 @@ use super::names::witness;
 use super::source::{Document, SourceRead};
 use super::waits::{self, Trace, WaitsInput, WaitsReport};
 use super::{Job, Placed, lines, ras};
-use crate::base::Stamp;
+use crate::base::{RankSet, Stamp};
 use crate::catalogue::{Catalogue, Event, FieldId, Speaker, built_in};
-use crate::dump::{Dump, ErrorFile};
+use crate::dump::{Dump, ErrorFile, rank_from_name};
 use crate::text::Who;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds the events of error files; gives what each dump shows.
 pub(super) fn add(catalogue: &Catalogue, sources: &mut [SourceRead]) -> Vec<Trace> {
@@ -56,30 +57,98 @@ fn recorders(sources: &mut [SourceRead]) -> Vec<Trace> {
 }
 
 /// Follows the waits that dumps and lines show together; what dumps show becomes events.
-pub(super) fn waits(catalogue: &Catalogue, job: &mut Job, mut dumps: Vec<Trace>) {
-    // Dumps of other runs stand in folders of their own.
-    let run = |t: &Trace| witness(&t.source).attempt;
-    if dumps.iter().any(|t| run(t) == Some(u32::from(job.current))) {
-        dumps.retain(|t| run(t).is_none_or(|n| n == u32::from(job.current)));
-    }
+pub(super) fn waits(catalogue: &Catalogue, job: &mut Job, dumps: Vec<Trace>, wanted: Option<usize>) {
+    let (dumps, left_out) = of_this_run(job, dumps, wanted);
     let lines = lines::read(catalogue, job);
     job.wait_lines = lines.events();
     job.dumps = dumps.iter().map(|t| t.rank).collect();
     let world = job.world.filter(|w| *w > 0 && *w <= 1 << 20);
+    let hangs = lines.hangs;
     let said = lines.traces(job, &dumps, world);
     let mut input = WaitsInput { traces: dumps, ..WaitsInput::default() };
-    input.traces.extend(said.into_iter().filter(|t| !job.dumps.contains(t.rank)));
-    if input.traces.is_empty() {
-        return;
+    if !input.traces.is_empty() {
+        job.unread = unread(&job.sources, &input.traces);
+        input.unread.clone_from(&job.unread);
+        input.against = waits::against(&input.traces, &said);
     }
+    input.traces.extend(said.into_iter().filter(|t| !job.dumps.contains(t.rank)));
     if let (Some(world), true) = (world, job.dumps.is_empty()) {
         input.absent.insert_range(0, world - 1);
     }
-    let report = waits::analyse(&input);
+    input.timed = hangs;
+    if input.traces.is_empty() {
+        handed(catalogue, job, input.absent);
+        return;
+    }
+    let mut report = waits::analyse(&input);
     for fault in report.faults.iter().filter(|f| !f.lines) {
         add_fault(catalogue, job, fault);
     }
+    report.problems.splice(0..0, left_out.clone());
+    job.contradictions = left_out;
+    job.contradictions.extend(report.contradictions.iter().cloned());
     job.waits = Some(report);
+}
+
+/// Dumps of the run that is looked at: those of other runs stand in folders of their own. Where nothing else tells of
+/// runs, it is the last one.
+fn of_this_run(job: &Job, mut dumps: Vec<Trace>, wanted: Option<usize>) -> (Vec<Trace>, Vec<String>) {
+    let run = |t: &Trace| witness(&t.source).attempt;
+    let mut runs: Vec<u32> = dumps.iter().filter_map(run).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    let current = u32::from(job.current);
+    let told = job.attempts.len() > 1
+        || job.sources.iter().any(|s| s.lines > 0 && witness(&s.name).attempt.is_some());
+    let asked = wanted.and_then(|w| u32::try_from(w.saturating_sub(1)).ok()).filter(|w| runs.contains(w));
+    let kept = match (runs.last(), asked) {
+        (Some(_), Some(asked)) if !told => asked,
+        (Some(last), None) if !told => *last,
+        _ if runs.contains(&current) => current,
+        _ => return (dumps, Vec::new()),
+    };
+    let before = dumps.len();
+    dumps.retain(|t| run(t).is_none_or(|n| n == kept));
+    let others: Vec<String> = runs.iter().filter(|r| **r != kept).map(u32::to_string).collect();
+    let left = before - dumps.len();
+    let said = (left > 0 && !told).then(|| {
+        let (s, is) = if left == 1 { ("", "is") } else { ("s", "are") };
+        format!(
+            "By their folders the dumps are of several attempts: attempt {kept} is read, {left} dump{s} of attempt {} {is} left out.",
+            others.join(", ")
+        )
+    });
+    (dumps, said.into_iter().collect())
+}
+
+/// Ranks whose dump was given, by its name, and could not be read.
+fn unread(sources: &[SourceRead], dumps: &[Trace]) -> BTreeMap<u32, String> {
+    let stem = |name: &str| {
+        let file = name.rsplit(['/', '\\']).next().unwrap_or(name).to_string();
+        file.trim_end_matches(|c: char| c.is_ascii_digit()).to_string()
+    };
+    let stems: BTreeSet<String> = dumps.iter().map(|t| stem(&t.source)).collect();
+    let read: BTreeSet<u32> = dumps.iter().map(|t| t.rank).collect();
+    sources
+        .iter()
+        .filter(|s| s.lines == 0 && s.document.is_none() && stems.contains(&stem(&s.name)))
+        .filter_map(|s| Some((rank_from_name(&s.name)?, s.name.clone())))
+        .filter(|s| !read.contains(&s.0))
+        .collect()
+}
+
+/// Where nobody is seen to wait: how far the ranks have come, without any conclusion.
+fn handed(catalogue: &Catalogue, job: &mut Job, absent: RankSet) {
+    let lines = lines::handed(catalogue, job);
+    let events = lines.events();
+    let world = job.world.filter(|w| *w > 0 && *w <= 1 << 20);
+    let traces = lines.traces(job, &[], world);
+    if traces.is_empty() {
+        return;
+    }
+    let input = WaitsInput { traces, absent, ..WaitsInput::default() };
+    job.handed = events.into_keys().collect();
+    job.waits = Some(WaitsReport { groups: waits::analyse(&input).groups, ..WaitsReport::default() });
 }
 
 fn add_fault(catalogue: &Catalogue, job: &mut Job, fault: &waits::Fault) {
@@ -99,7 +168,7 @@ fn add_fault(catalogue: &Catalogue, job: &mut Job, fault: &waits::Fault) {
     .into_iter()
     .flatten()
     .collect();
-    for (rank, text) in fault.evidence.iter().take(4) {
+    for (rank, text) in &fault.evidence {
         // What was seen names its file first.
         let of_rank = |s: &SourceRead| {
             s.lines == 0

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::waits::{self, Done, Record, Trace, TraceGroup};
 use super::{EventId, Job, slot_of};
 use crate::base::RankSet;
-use crate::catalogue::{Catalogue, Event};
+use crate::catalogue::{Catalogue, Event, built_in};
 use crate::knowledge::{Kind, Role};
 
 /// What one rank says of one group.
@@ -46,6 +46,8 @@ pub(super) struct Lines {
     missed: BTreeSet<i64>,
     /// What RAS answered.
     answers: Vec<Answer>,
+    /// Some line says that somebody waits or did not come.
+    pub(super) hangs: bool,
 }
 
 /// Ranks of a communicator that have launched equally many operations.
@@ -56,6 +58,8 @@ struct Answer {
     size: u32,
     ranks: RankSet,
     count: i64,
+    /// When it was asked, where the answer tells.
+    at: String,
     event: EventId,
 }
 
@@ -71,7 +75,6 @@ const UNNAMED: &str = "";
 pub(super) fn read(catalogue: &Catalogue, job: &Job) -> Lines {
     let mut lines = Lines::default();
     let mut open: Vec<Open> = Vec::new();
-    let mut hangs = false;
     for id in job.current().collect::<Vec<_>>() {
         let entry = job.entry(catalogue, id);
         if matches!(entry.role, Role::Harmless) {
@@ -79,12 +82,14 @@ pub(super) fn read(catalogue: &Catalogue, job: &Job) -> Lines {
         }
         match entry.kind {
             Kind::Waits if entry.role != Role::Fact => {
-                hangs = true;
+                lines.hangs = true;
                 lines.waits(catalogue, job, id, &mut open);
             }
             Kind::Progress => lines.progress(catalogue, job, id),
+            // Who does not answer RAS need not be waited for.
+            Kind::Absent if entry.id == built_in::RAS_ABSENT => {}
             Kind::Absent => {
-                hangs = true;
+                lines.hangs = true;
                 lines.absent(catalogue, job, id);
             }
             Kind::Fails => lines.compared(catalogue, job, id),
@@ -92,11 +97,42 @@ pub(super) fn read(catalogue: &Catalogue, job: &Job) -> Lines {
         }
     }
     lines.name(open);
-    lines.answered(job.world, hangs);
+    let hangs = lines.hangs;
+    lines.answered(job.world, |answers| same_twice(answers) || (hangs && agree(answers)));
     if hangs {
         lines.entered(catalogue, job);
     }
     lines
+}
+
+/// How far the ranks have come by what a job at work tells too: NCCL's trace of collectives and the last answer of RAS.
+/// It does not say that anybody waits.
+pub(super) fn handed(catalogue: &Catalogue, job: &Job) -> Lines {
+    let mut lines = Lines::default();
+    for id in job.current().collect::<Vec<_>>() {
+        if job.entry(catalogue, id).id == built_in::RAS {
+            lines.progress(catalogue, job, id);
+        }
+    }
+    lines.answered(job.world, |_| true);
+    lines.entered(catalogue, job);
+    lines
+}
+
+type Answers<'a> = BTreeMap<u32, Vec<&'a Answer>>;
+
+/// All answers count the same.
+fn agree(answers: &Answers<'_>) -> bool {
+    let shape = |list: &Vec<&Answer>| list.iter().map(|a| (a.count, a.ranks.clone())).collect::<Vec<_>>();
+    answers.values().map(shape).collect::<BTreeSet<_>>().len() == 1
+}
+
+/// Two answers count the same: asked at different times, as far as they tell the time (the text form does not); the
+/// second file may be but a copy.
+fn same_twice(answers: &Answers<'_>) -> bool {
+    let times: BTreeSet<&str> = answers.values().flatten().map(|a| a.at.as_str()).collect();
+    let untold = times.len() == 1 && times.contains("");
+    answers.len() > 1 && agree(answers) && (times.len() > 1 || untold)
 }
 
 impl Lines {
@@ -193,7 +229,8 @@ impl Lines {
         {
             let source = job.events[id as usize].source;
             let size = u32::try_from(size).unwrap_or(0);
-            self.answers.push(Answer { source, group: group.to_string(), size, ranks, count, event: id });
+            let at = text("at").unwrap_or_default().to_string();
+            self.answers.push(Answer { source, group: group.to_string(), size, ranks, count, at, event: id });
             return;
         }
         if let (Some(ranks), Some(seq)) = (text("ranks").and_then(RankSet::parse), int("seq")) {
@@ -296,38 +333,33 @@ impl Lines {
         }
     }
 
-    /// RAS counts what is launched, in a running job too: it tells of a hang where something else does, or where two
-    /// answers are the same.
-    fn answered(&mut self, world: Option<u32>, hangs: bool) {
+    /// RAS counts what is launched, in a running job too: `tells` says whether the answers on one communicator, by
+    /// source, mean something.
+    fn answered(&mut self, world: Option<u32>, tells: impl Fn(&Answers<'_>) -> bool) {
         let answers = std::mem::take(&mut self.answers);
         let largest = world.or(answers.iter().map(|a| a.size).max());
-        let mut by: BTreeMap<&str, BTreeMap<u32, Vec<&Answer>>> = BTreeMap::new();
-        for answer in answers.iter().filter(|a| Some(a.size) == largest) {
+        let mut by: BTreeMap<&str, Answers<'_>> = BTreeMap::new();
+        for answer in answers.iter().filter(|a| Some(a.size) == largest && a.size > 0) {
             by.entry(&answer.group).or_default().entry(answer.source).or_default().push(answer);
         }
         for (group, sources) in by {
-            let shape =
-                |list: &Vec<&Answer>| list.iter().map(|a| (a.count, a.ranks.clone())).collect::<Vec<_>>();
-            let shapes: BTreeSet<_> = sources.values().map(shape).collect();
-            let still = sources.len() > 1 && shapes.len() == 1;
-            let Some(last) = sources.values().next_back().filter(|_| still || (hangs && shapes.len() == 1))
-            else {
-                continue;
-            };
+            let Some(last) = sources.values().next_back().filter(|_| tells(&sources)) else { continue };
             for answer in last {
+                let mut members = RankSet::new();
+                members.insert_range(0, answer.size - 1);
                 for rank in answer.ranks.iter().take(65_536) {
                     let of = self.of(rank, group, answer.event);
                     of.enqueued = Some(answer.count);
-                    of.members = Some((0..answer.size).collect());
+                    of.members = Some(members.clone());
                     of.desc = format!("RAS, {} ranks", answer.size);
                 }
             }
         }
     }
 
-    /// The last call of each rank on each communicator, as NCCL's trace of collectives has it.
+    /// The last call of each rank on each communicator, as NCCL's trace of collectives has it. The communicator tells
+    /// the rank: a process may drive several GPUs.
     fn entered(&mut self, catalogue: &Catalogue, job: &Job) {
-        let comms = communicators(catalogue, job);
         let (Some(opcount), Some(comm)) = (catalogue.field_id("opcount"), catalogue.field_id("comm")) else {
             return;
         };
@@ -338,6 +370,10 @@ impl Lines {
                 events.entry((place.source, job.event(id).speaker)).or_insert(id);
             }
         }
+        if events.is_empty() {
+            return;
+        }
+        let comms = communicators(catalogue, job);
         let mut all: Vec<_> = Vec::new();
         for (s, source) in job.sources.iter().enumerate() {
             for ((message, speaker, _), said) in &source.states {
@@ -347,7 +383,6 @@ impl Lines {
         all.sort_by_key(|a| (a.0, a.1, a.2));
         for (source, speaker, _, message, said) in all {
             let Some(&id) = events.get(&(source, speaker)) else { continue };
-            let Some(rank) = own_rank(job, id) else { continue };
             let found = catalogue.find_in_info(&said.text);
             let Some(found) = found.iter().find(|f| f.message == message) else { continue };
             let field = |id| found.fields.iter().find(|f| f.0 == id).map(|f| &*f.1);
@@ -358,11 +393,13 @@ impl Lines {
             }
             let count = field(opcount).and_then(|t| i64::from_str_radix(t, 16).ok());
             let group = field(comm).and_then(|c| comms.get(&(source, speaker, c.to_string())));
-            if let (Some(count), Some((name, members, whole))) = (count, group) {
-                let of = self.of(rank, name, id);
+            if let (Some(count), Some(c)) = (count, group) {
+                // Of the calls of a process only the first line is kept; else the communicator's own line stands for it.
+                let own = own_rank(job, id) == Some(c.rank);
+                let of = self.of(c.rank, &c.name, if own { id } else { c.event });
                 of.enqueued = of.enqueued.max(Some(count));
-                of.members = Some(members.clone()).filter(|_| *whole);
-                of.desc = format!("communicator of {}", members.len());
+                of.members = Some(c.members.clone()).filter(|_| c.whole);
+                of.desc = format!("communicator of {}", c.members.len());
             }
         }
     }
@@ -542,12 +579,26 @@ fn op_of(catalogue: &Catalogue, event: &Event, side: &str) -> Option<waits::Op> 
     })
 }
 
-/// Source, speaker and pointer → name, members by global rank, whether all are known.
-type Communicators = FxHashMap<(u32, u32, String), (String, RankSet, bool)>;
+/// A communicator as one rank holds it.
+struct Communicator {
+    name: String,
+    /// Its rank in the job.
+    rank: u32,
+    /// The line that names it.
+    event: EventId,
+    /// By global rank.
+    members: RankSet,
+    /// All are known.
+    whole: bool,
+}
+
+/// Source, speaker and pointer.
+type Pointer = (u32, u32, String);
+type Communicators = FxHashMap<Pointer, Communicator>;
 
 fn communicators(catalogue: &Catalogue, job: &Job) -> Communicators {
     let mut members: BTreeMap<String, (u32, RankSet)> = BTreeMap::new();
-    let mut names: Vec<((u32, u32, String), String)> = Vec::new();
+    let mut names: Vec<(Pointer, String, u32, EventId)> = Vec::new();
     for id in job.current() {
         if job.entry(catalogue, id).kind != Kind::Comm {
             continue;
@@ -557,21 +608,26 @@ fn communicators(catalogue: &Catalogue, job: &Job) -> Communicators {
         let (Some(comm), Some(hash), Some(size)) = (text("comm"), text("comm_id"), text("nranks")) else {
             continue;
         };
-        let (Some(size), Some(rank)) = (size.trim().parse().ok(), own_rank(job, id)) else { continue };
+        let Ok(size) = size.trim().parse::<u32>() else { continue };
+        let Some(rank) = own_rank(job, id) else { continue };
         let slot = members.entry(hash.to_string()).or_insert((size, RankSet::new()));
         slot.1.insert(rank);
         let key = (job.events[id as usize].source, event.speaker, comm.to_string());
-        names.push((key, hash.to_string()));
+        names.push((key, hash.to_string(), rank, id));
+    }
+    let mut all: FxHashMap<String, (RankSet, bool)> = FxHashMap::default();
+    for (hash, (size, mut ranks)) in members {
+        if job.world == Some(size) && (1..=1 << 20).contains(&size) {
+            ranks.insert_range(0, size - 1);
+        }
+        let whole = ranks.len() == size as usize;
+        all.insert(hash, (ranks, whole));
     }
     let mut out = Communicators::default();
-    for (key, hash) in names {
-        if let Some((size, ranks)) = members.get(&hash) {
-            let mut ranks = ranks.clone();
-            if job.world == Some(*size) && *size <= 1 << 20 {
-                ranks.insert_range(0, *size - 1);
-            }
-            let whole = ranks.len() == *size as usize;
-            out.insert(key, (hash, ranks, whole));
+    for (key, name, rank, event) in names {
+        if let Some((members, whole)) = all.get(&name) {
+            let (members, whole) = (members.clone(), *whole);
+            out.insert(key, Communicator { name, rank, event, members, whole });
         }
     }
     out

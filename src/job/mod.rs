@@ -28,7 +28,7 @@ pub use identity::Process;
 pub(crate) use identity::same_host;
 pub use source::{Budget, Counted, Document, SourceRead, SourceState};
 pub use stacks::Stack;
-pub(crate) use steps::{last_steps, steps};
+pub(crate) use steps::{last_steps, step_in, steps};
 pub(crate) use times::span;
 
 use crate::base::RankSet;
@@ -99,6 +99,10 @@ pub struct Job {
     pub stacks: Vec<Stack>,
     /// Ranks whose Flight Recorder dump was read.
     pub dumps: RankSet,
+    /// Flight Recorder dumps that could not be read, by rank.
+    pub unread: BTreeMap<u32, String>,
+    /// Ranks of which lines tell how far they have come, where nobody is seen to wait.
+    pub handed: RankSet,
     /// Events in which a rank tells of its waits.
     pub wait_lines: BTreeMap<u32, Vec<EventId>>,
     /// Where sources disagree.
@@ -119,8 +123,8 @@ impl Job {
         let dumps = documents::add(catalogue, &mut job.sources);
         identity::place(catalogue, &mut job);
         attempts::split(catalogue, &mut job, attempt);
-        stacks::collect(catalogue, &mut job);
-        documents::waits(catalogue, &mut job, dumps);
+        stacks::collect(catalogue, knowledge, &mut job);
+        documents::waits(catalogue, &mut job, dumps, attempt);
         facts::collect(catalogue, knowledge, &mut job);
         ends::collect(catalogue, &mut job);
         silence::find(&mut job);

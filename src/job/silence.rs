@@ -14,7 +14,8 @@ const LATE: i64 = 60_000_000_000;
 /// Finds ranks that are silent.
 pub(super) fn find(job: &mut Job) {
     for source in &job.sources {
-        if source.lines == 0 && source.document.is_none() && source.problems.is_empty() {
+        let dump = job.unread.values().any(|name| *name == source.name);
+        if source.lines == 0 && source.document.is_none() && source.problems.is_empty() && !dump {
             job.given.extend(&witness(&source.name).rank.into_iter().collect());
         }
     }
@@ -41,7 +42,7 @@ pub(super) fn find(job: &mut Job) {
 
 /// Says where sources disagree.
 pub(super) fn contradictions(catalogue: &Catalogue, job: &mut Job) {
-    let mut said = Vec::new();
+    let mut said = std::mem::take(&mut job.contradictions);
     let named: RankSet = job
         .ends
         .iter()

@@ -6,6 +6,7 @@ use super::source::Document;
 use super::{EventId, Job, Placed, ProcessId};
 use crate::catalogue::{Catalogue, Event, built_in};
 use crate::dump::{Dump, Frame, Process, Thread};
+use crate::knowledge::Knowledge;
 
 /// Where one process stood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,21 +27,9 @@ pub struct Stack {
     pub waits: bool,
 }
 
-/// Library calls in which a rank waits for others or for its device.
-const WAITS: [&str; 12] = [
-    "distributed_c10d.py",
-    "all_reduce",
-    "all_gather",
-    "reduce_scatter",
-    "barrier",
-    "synchronize",
-    "cudaStreamSynchronize",
-    "cuStreamSynchronize",
-    "cuEventSynchronize",
-    "cudaEventSynchronize",
-    "cuMemcpyDtoH",
-    "isend_irecv",
-];
+/// The set of calls of libraries in which a rank waits for others or for its device: functions, or files of which every
+/// function does.
+const WAITS: &str = "@stack-waits";
 
 fn is_library(frame: &Frame) -> bool {
     let library =
@@ -50,8 +39,20 @@ fn is_library(frame: &Frame) -> bool {
         || frame.file.contains(".so")
 }
 
+/// Whether the innermost calls, which are the libraries', are in one that waits for others or for the device.
+fn stands_in_wait(knowledge: &Knowledge, frames: &[Frame]) -> bool {
+    let waits = [WAITS.to_string()];
+    frames.iter().take_while(|f| is_library(f) || f.file.is_empty()).any(|f| {
+        let file = f.file.rsplit(['/', '\\']).next().unwrap_or("");
+        // `c10d::all_reduce`, `cuStreamSynchronize@plt`: the bare name.
+        let name =
+            f.name.rsplit("::").next().unwrap_or("").split(['@', '(', '<']).next().unwrap_or("").trim();
+        knowledge.covers(&waits, name) || knowledge.covers(&waits, file)
+    })
+}
+
 /// Collects all stacks.
-pub(super) fn collect(catalogue: &Catalogue, job: &mut Job) {
+pub(super) fn collect(catalogue: &Catalogue, knowledge: &Knowledge, job: &mut Job) {
     let mut found = Vec::new();
     for (at, source) in job.sources.iter().enumerate() {
         let Some(Document::Other(Dump::Stacks(list))) = &source.document else { continue };
@@ -67,7 +68,6 @@ pub(super) fn collect(catalogue: &Catalogue, job: &mut Job) {
             if frames.is_empty() {
                 frames = main.frames.iter().take(3).map(ToString::to_string).collect();
             }
-            let text: Vec<String> = main.frames.iter().take(12).map(ToString::to_string).collect();
             found.push(Stack {
                 rank,
                 name: format!("process {}", process.pid),
@@ -75,7 +75,7 @@ pub(super) fn collect(catalogue: &Catalogue, job: &mut Job) {
                 source: at as u32,
                 event: None,
                 frames,
-                waits: text.iter().any(|f| WAITS.iter().any(|w| f.contains(w))),
+                waits: stands_in_wait(knowledge, &main.frames),
             });
         }
     }

@@ -35,7 +35,8 @@ pub(crate) fn last_steps(catalogue: &Catalogue, job: &Job) -> Vec<(u32, i64)> {
     steps(catalogue, job).into_iter().map(|(rank, (step, _))| (rank, step)).collect()
 }
 
-fn step_in(catalogue: &Catalogue, message: u16, text: &str) -> Option<i64> {
+/// The step that a line of a message names.
+pub(crate) fn step_in(catalogue: &Catalogue, message: u16, text: &str) -> Option<i64> {
     let found = catalogue.find_in_line(text);
     let step = catalogue.field_id("step")?;
     found.iter().find(|f| f.message == message)?.fields.iter().find(|f| f.0 == step)?.1.parse().ok()

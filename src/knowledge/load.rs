@@ -4,7 +4,9 @@
 //! what has the same id. A fault in a file names the file, the line and the
 //! reason; all faults are given at once.
 
-use super::{Bug, Change, Code, Constant, Foreign, Layout, Message, Rule, Setting, Tables, Variable};
+use super::{
+    Bug, Change, Code, Constant, Foreign, Layout, Message, Rule, Setting, Tables, Trouble, Variable,
+};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -95,12 +97,14 @@ struct CodeFile {
     constant: Vec<Constant>,
     #[serde(default)]
     change: Vec<Change>,
+    #[serde(default)]
+    trouble: Trouble,
 }
 
 /// A file of `rules/`, by what its path says that it is.
 enum Read {
     Messages(MessageFile),
-    Table(CodeFile),
+    Table(Box<CodeFile>),
     Sets(SetFile),
     Anchors(AnchorFile),
     Rule(Box<Rule>),
@@ -112,7 +116,7 @@ impl Read {
         Ok(if name.starts_with("messages/") {
             Self::Messages(MessageFile::deserialize(from)?)
         } else if name.starts_with("tables/") {
-            Self::Table(CodeFile::deserialize(from)?)
+            Self::Table(Box::new(CodeFile::deserialize(from)?))
         } else if name == "sets.toml" {
             Self::Sets(SetFile::deserialize(from)?)
         } else if name == "anchors.toml" {
@@ -303,7 +307,7 @@ impl Knowledge {
         for (name, read) in files {
             match read {
                 Read::Messages(file) => self.take_messages(file.message, &name, &mut here, faults),
-                Read::Table(file) => self.take_table(&name, file),
+                Read::Table(file) => self.take_table(&name, *file),
                 Read::Sets(file) => self.sets.extend(file.sets),
                 Read::Anchors(file) => self.anchors = file.anchors,
                 Read::Rule(rule) => {
@@ -385,6 +389,9 @@ impl Knowledge {
             t.changes.retain(|o| o.id != change.id);
             t.changes.push(change);
         }
+        t.trouble.looks.extend(file.trouble.looks);
+        t.trouble.fine.extend(file.trouble.fine);
+        t.trouble.levels.extend(file.trouble.levels);
     }
 
     /// Resolves sets (`@name`) and trailing `*` against an id.

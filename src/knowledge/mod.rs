@@ -12,5 +12,6 @@ pub use load::{Fault, Knowledge};
 pub use message::{Door, FieldType, Form, Kind, Level, Message, Role};
 pub use rule::{Cond, Expect, Explains, Fix, Match, Place, Rule, RuleTest, Strength, When};
 pub use tables::{
-    Bug, Change, Code, Constant, Foreign, Layout, LayoutKind, LayoutOn, Setting, Tables, Variable, Weight,
+    Bug, Change, Code, Constant, Foreign, Layout, LayoutKind, LayoutOn, Setting, Tables, Trouble, Variable,
+    Weight,
 };

@@ -253,7 +253,7 @@ pub struct RuleTest {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
-    /// Whether this rule is among the diagnoses.
+    /// Whether this rule is among the diagnoses, or told as a notice.
     pub finding: bool,
     /// Whether it is the first.
     pub first: Option<bool>,

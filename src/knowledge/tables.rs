@@ -47,6 +47,9 @@ pub struct Variable {
     /// Whether all ranks must have the same value.
     #[serde(default)]
     pub same: bool,
+    /// Whether it is a list whose order means nothing.
+    #[serde(default)]
+    pub unordered: bool,
     /// What it does.
     pub does: String,
     /// Its price or risk.
@@ -127,6 +130,21 @@ pub struct Setting {
     pub fires: BTreeMap<String, String>,
     /// Settings that come near and are fine. A test.
     pub calm: BTreeMap<String, String>,
+}
+
+/// What makes a line look like trouble that no message knows.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trouble {
+    /// Any of these stands in it.
+    #[serde(default)]
+    pub looks: Vec<String>,
+    /// None of these does.
+    #[serde(default)]
+    pub fine: Vec<String>,
+    /// Words of loggers' levels, in capitals.
+    #[serde(default)]
+    pub levels: Vec<String>,
 }
 
 /// Names that NCCL itself does not read and others do.
@@ -339,4 +357,6 @@ pub struct Tables {
     pub constants: Vec<Constant>,
     /// What can be changed about NCCL's memory, in the order to try.
     pub changes: Vec<Change>,
+    /// What makes a line look like trouble.
+    pub trouble: Trouble,
 }

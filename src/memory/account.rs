@@ -6,6 +6,7 @@ use super::allocator::{self, Allocator, Held};
 use super::lines::{Algorithm, Counts};
 use super::reading::{Peers, Reading, has_collnet, is_local, sizes_of};
 use super::refused::{Meaning, meanings};
+use super::runs::Runs;
 use super::tally::{Kind, Tally};
 use super::{Effect, Env, Local, Plan, Shape, Transport, Uses, compare, effects};
 use crate::base::Release;
@@ -209,6 +210,7 @@ pub fn account(tables: &Tables, mut input: Input) -> Account {
     let peers = Peers::new(&input.processes);
     let processes: Vec<ProcessAccount> =
         (0..input.processes.len()).map(|i| Reading::new(tables, &input, &peers, i).account()).collect();
+    let repeated = peers.repeated();
     let first = input.processes.first();
     let release = first.and_then(|p| p.release);
     let env = first.map(|p| p.env.clone()).unwrap_or_default();
@@ -253,7 +255,7 @@ pub fn account(tables: &Tables, mut input: Input) -> Account {
         .filter(|_| !input.derived)
         .map(|plan| effects(&tables.constants, &tables.changes, &plan))
         .unwrap_or_default();
-    let notes = notes(&input, &processes);
+    let notes = notes(&input, &processes, repeated);
     Account {
         schema: "ncclcheck.memory/1",
         processes,
@@ -273,8 +275,14 @@ fn of_place(mut all: Vec<Meaning>, gpu: bool) -> Vec<Meaning> {
     all
 }
 
-fn notes(input: &Input, processes: &[ProcessAccount]) -> Vec<String> {
+fn notes(input: &Input, processes: &[ProcessAccount], runs: usize) -> Vec<String> {
     let mut notes = Vec::new();
+    if runs > 1 {
+        notes.push(format!(
+            "The input holds {runs} runs: processes with the same rank that share no communicator. Each is counted with \
+             the peers of its own run; what they hold together is not a sum unless they ran at the same time."
+        ));
+    }
     if input.derived {
         notes.push(
             "The library is made from NCCL (RCCL or another): sizes that the log prints are right, computed ones are \
@@ -298,18 +306,20 @@ fn notes(input: &Input, processes: &[ProcessAccount]) -> Vec<String> {
 #[must_use]
 pub fn plan_of(tables: &Tables, input: &Input) -> Option<Plan> {
     // The rank that says most; of equals the first.
-    let p = input
+    let (at, p) = input
         .processes
         .iter()
-        .filter(|p| !p.tally.counts.is_empty())
-        .max_by_key(|p| (p.tally.counts.values().sum::<u64>(), std::cmp::Reverse(p.rank)))?;
+        .enumerate()
+        .filter(|(_, p)| !p.tally.counts.is_empty())
+        .max_by_key(|(_, p)| (p.tally.counts.values().sum::<u64>(), std::cmp::Reverse(p.rank)))?;
+    let runs = Runs::new(&input.processes);
     let t = &p.tally;
     // The shape of most of its communicators; of equals the one with more channels.
     let (counts, _) = t.counts.iter().max_by_key(|(c, n)| (**n, c.coll, c.p2p))?;
-    let nranks = t.nranks().max(input.processes.len() as u64).max(1);
+    let nranks = t.nranks().max(runs.size(at)).max(1);
     let net = t.sends.keys().chain(t.receives.keys()).any(|k| !is_local(k.transport));
     let local = t.sends.keys().any(|k| is_local(k.transport));
-    let on_host = input.processes.iter().filter(|o| o.host == p.host).count() as u64;
+    let on_host = runs.on_host(at, p.host.as_deref());
     let heads = t.nvls.keys().map(|s| s.heads).max().unwrap_or(0);
     let per_node = match (net, local) {
         (false, true) => nranks,

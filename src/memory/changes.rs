@@ -1,6 +1,7 @@
 //! What a change would do to a job's memory: the model counts it once as it
 //! is and once with the change, and the difference is what it frees.
 
+use super::sizes::number_of;
 use super::{Local, Plan, Total, compute, power_of_two_up, total};
 use crate::base::ReleaseRange;
 use crate::knowledge::{Change, Constant};
@@ -84,28 +85,48 @@ pub fn effect(
     Some((least.min(most), least.max(most), minus(after.host.most, before.host.most)))
 }
 
+/// Variables that change the shape of a plan; others are sizes, which name theirs themselves.
+const SHAPE: [&str; 7] = [
+    "NCCL_ALGO",
+    "NCCL_CUMEM_ENABLE",
+    "NCCL_MAX_CTAS",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MAX_P2P_NCHANNELS",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_P2P_DISABLE",
+];
+
+/// Whether a variable has a part in the model.
+#[must_use]
+pub fn has_part(constants: &[Constant], name: &str) -> bool {
+    SHAPE.contains(&name) || constants.iter().any(|c| c.variable == name)
+}
+
 impl Plan {
     /// With one variable set. Those that sizes are made of are read there; here is what changes the shape.
-    fn set(&mut self, constants: &[Constant], name: &str, value: &str) {
+    pub fn set(&mut self, constants: &[Constant], name: &str, value: &str) {
         self.env.insert(name.into(), value.into());
-        let number = value.trim().parse::<u64>().ok();
+        let number = number_of(value);
+        let most = number.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
         let lazy = self.sizes(constants).lazy;
-        match (name, number) {
-            ("NCCL_MAX_CTAS", Some(n)) => {
+        match (name, number, most) {
+            ("NCCL_MAX_CTAS", _, Some(n)) => {
                 self.shape.nvls = self.shape.nvls.min(n);
                 self.limit(n);
             }
-            ("NCCL_MAX_NCHANNELS", Some(n)) => self.limit(n),
-            ("NCCL_MAX_P2P_NCHANNELS", Some(n)) => self.limit_p2p(n),
-            ("NCCL_NVLS_ENABLE", Some(0)) => self.shape.nvls = 0,
-            ("NCCL_P2P_DISABLE", Some(1)) => self.local = Local::Shm,
+            ("NCCL_MAX_NCHANNELS", _, Some(n)) => self.limit(n),
+            ("NCCL_MAX_P2P_NCHANNELS", _, Some(n)) => self.limit_p2p(n),
+            ("NCCL_NVLS_ENABLE", Some(0), _) => self.shape.nvls = 0,
+            ("NCCL_P2P_DISABLE", Some(1), _) => self.local = Local::Shm,
             // NVLS is lost with it, and what was to be connected later is connected at init.
-            ("NCCL_CUMEM_ENABLE", Some(0)) if !self.sizes(constants).nvls_without_cumem => {
+            ("NCCL_CUMEM_ENABLE", Some(0), _) if !self.sizes(constants).nvls_without_cumem => {
                 self.shape.nvls = 0;
             }
             // Where all is connected at init the choice of algorithms frees nothing.
-            ("NCCL_ALGO", _) if lazy => {
-                let has = |what: &str| value.to_ascii_lowercase().split(',').any(|a| a.trim() == what);
+            ("NCCL_ALGO", ..) if lazy => {
+                let lower = value.to_ascii_lowercase();
+                let (not, list) = lower.strip_prefix('^').map_or((false, lower.as_str()), |l| (true, l));
+                let has = |what: &str| list.split(',').any(|a| a.trim() == what) != not;
                 self.uses.ring &= has("ring");
                 self.uses.tree &= has("tree");
                 self.uses.nvls &= has("nvls") || has("nvlstree");

@@ -95,6 +95,8 @@ pub enum Line<'t> {
         nranks: u64,
         /// The device's number as other ranks' lines print it, where the line has it.
         device: Option<&'t str>,
+        /// What all of its ranks call it, and no other communicator is called.
+        id: Option<&'t str>,
         /// Whether it is done.
         complete: bool,
     },
@@ -282,6 +284,7 @@ fn life(text: &str) -> Option<Line<'_>> {
         comm,
         nranks: value("nranks")?.parse().ok().filter(|n| *n <= RANKS)?,
         device,
+        id: value("commId"),
         complete,
     })
 }
@@ -460,7 +463,8 @@ mod tests {
         let line = "NVLS rank 0 (dev 0) alloc done, ucptr 0x7 ucgran 2097152 mcptr 0x7 mcgran 536870912 size 536870912 (268435456)";
         assert_eq!(parse(line.as_bytes()), Some(Line::NvlsPhysical(512 << 20)));
         let line = "ncclCommInitRank comm 0x55aa01 rank 3 nranks 8 cudaDev 0 nvmlDev 3 busId 4d000 commId 0x9f - Init START";
-        let want = Line::Init { comm: "0x55aa01", nranks: 8, device: Some("3"), complete: false };
+        let want =
+            Line::Init { comm: "0x55aa01", nranks: 8, device: Some("3"), id: Some("0x9f"), complete: false };
         assert_eq!(parse(line.as_bytes()), Some(want));
         let line = "comm 0x55aa01 rank 3 nranks 8 cudaDev 3 busId 4d000 - Destroy COMPLETE";
         assert_eq!(parse(line.as_bytes()), Some(Line::Destroyed { comm: "0x55aa01" }));

@@ -18,6 +18,7 @@ mod lines;
 mod plan;
 mod reading;
 mod refused;
+mod runs;
 mod sizes;
 mod tally;
 
@@ -30,7 +31,7 @@ pub use account::{
     Account, Elsewhere, How, Input, Item, ProcessAccount, ProcessSeen, Refused, RefusedSeen, account, plan_of,
 };
 pub use allocator::{Allocator, Held, Holder};
-pub use changes::{Effect, effect, effects};
+pub use changes::{Effect, effect, effects, has_part};
 pub use connection::{Direction, Transport, connection};
 pub use lines::{Algorithm, Counts, Line, NvlsSize, parse};
 pub use plan::{Local, Part, Plan, Shape, Total, Uses, compute, power_of_two_up, total};

@@ -6,6 +6,7 @@ use super::account::{How, Input, Item, ProcessAccount, ProcessSeen};
 use super::connection::pool;
 use super::lines::{Algorithm, Counts};
 use super::plan::mib_text;
+use super::runs::Runs;
 use super::sizes::up;
 use super::tally::Sum;
 use super::{Direction, MIB, Sizes, Span, Transport, connection, sum};
@@ -13,25 +14,29 @@ use crate::base::Release;
 use crate::knowledge::Tables;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A device of a host, as one run uses it.
+type Place = (usize, String, String);
+
 /// Who sends to whom on a host, so that a receiver's side is seen in its peers' lines.
-pub(super) struct Peers {
-    /// Host and device → connections of others towards it.
-    towards: BTreeMap<(String, String), BTreeMap<(Transport, u32), u64>>,
-    /// Hosts and devices whose processes are in the input.
-    known: BTreeSet<(String, String)>,
+pub(super) struct Peers<'p> {
+    /// Connections of others towards a device.
+    towards: BTreeMap<Place, BTreeMap<(Transport, u32), u64>>,
+    /// Devices of processes in the input, with how many say that it is theirs.
+    known: BTreeMap<Place, u64>,
+    runs: Runs<'p>,
 }
 
-impl Peers {
-    pub(super) fn new(processes: &[ProcessSeen]) -> Self {
-        let mut peers = Self { towards: BTreeMap::new(), known: BTreeSet::new() };
-        for p in processes {
-            let host = p.host.clone().unwrap_or_default();
+impl<'p> Peers<'p> {
+    pub(super) fn new(processes: &'p [ProcessSeen]) -> Self {
+        let mut peers = Self { towards: BTreeMap::new(), known: BTreeMap::new(), runs: Runs::new(processes) };
+        for (n, p) in processes.iter().enumerate() {
+            let place = |device: &String| peers.runs.place(n, p, device);
             for device in &p.tally.devices {
-                peers.known.insert((host.clone(), device.clone()));
+                *peers.known.entry(place(device)).or_default() += 1;
             }
             for (kind, n) in p.tally.sends.iter().filter(|(k, _)| is_local(k.transport) && !k.peer.is_empty())
             {
-                let slot = peers.towards.entry((host.clone(), kind.peer.clone())).or_default();
+                let slot = peers.towards.entry(place(&kind.peer)).or_default();
                 *slot.entry((kind.transport, kind.conn)).or_default() += n;
             }
         }
@@ -39,15 +44,22 @@ impl Peers {
     }
 
     /// Connections of other ranks towards a process, by transport and index.
-    fn to(&self, p: &ProcessSeen) -> BTreeMap<(Transport, u32), u64> {
-        let host = p.host.clone().unwrap_or_default();
+    fn to(&self, process: usize, p: &ProcessSeen) -> BTreeMap<(Transport, u32), u64> {
         let mut all = BTreeMap::new();
         for device in &p.tally.devices {
-            for (key, n) in self.towards.get(&(host.clone(), device.clone())).into_iter().flatten() {
-                *all.entry(*key).or_default() += n;
+            let place = self.runs.place(process, p, device);
+            // Where several say that the device is theirs, each has its part: a log of several runs without ids.
+            let owners = self.known.get(&place).copied().unwrap_or(1).max(1);
+            for (key, n) in self.towards.get(&place).into_iter().flatten() {
+                *all.entry(*key).or_default() += n.div_ceil(owners);
             }
         }
         all
+    }
+
+    /// How many runs have a rank of one number.
+    pub(super) fn repeated(&self) -> usize {
+        self.runs.repeated()
     }
 }
 
@@ -57,8 +69,9 @@ pub(super) fn is_local(t: Transport) -> bool {
 
 /// One process being read.
 pub(super) struct Reading<'r> {
+    index: usize,
     p: &'r ProcessSeen,
-    peers: &'r Peers,
+    peers: &'r Peers<'r>,
     sizes: Sizes,
     cumem_by: &'static str,
     on_host: u64,
@@ -79,11 +92,11 @@ struct Connections {
 }
 
 impl<'r> Reading<'r> {
-    pub(super) fn new(tables: &'r Tables, input: &'r Input, peers: &'r Peers, index: usize) -> Self {
+    pub(super) fn new(tables: &'r Tables, input: &'r Input, peers: &'r Peers<'r>, index: usize) -> Self {
         let p = &input.processes[index];
         let (sizes, cumem_by) = sizes_of(tables, p, &input.arch);
-        let on_host = input.processes.iter().filter(|o| o.host == p.host).count() as u64;
-        Self { p, peers, sizes, cumem_by, on_host, items: vec![], checks: vec![], not_seen: vec![] }
+        let on_host = peers.runs.on_host(index, p.host.as_deref());
+        Self { index, p, peers, sizes, cumem_by, on_host, items: vec![], checks: vec![], not_seen: vec![] }
     }
 
     pub(super) fn account(mut self) -> ProcessAccount {
@@ -178,7 +191,6 @@ impl<'r> Reading<'r> {
         let mut far: BTreeMap<(Transport, u32), u64> = BTreeMap::new();
         let mut sent: BTreeMap<u32, u64> = BTreeMap::new();
         let mut unknown_peer: BTreeSet<u32> = BTreeSet::new();
-        let host = self.p.host.clone().unwrap_or_default();
         for (kind, &n) in &t.sends {
             *all.entry((Direction::Send, kind.transport, kind.pxn)).or_default() += n;
             if !is_local(kind.transport) {
@@ -187,14 +199,14 @@ impl<'r> Reading<'r> {
             *sent.entry(kind.conn).or_default() += n;
             if kind.peer.is_empty() {
                 *far.entry((kind.transport, kind.conn)).or_default() += n;
-            } else if !self.peers.known.contains(&(host.clone(), kind.peer.clone())) {
+            } else if !self.peers.known.contains_key(&self.peers.runs.place(self.index, self.p, &kind.peer)) {
                 unknown_peer.insert(kind.conn);
             }
         }
         for (kind, n) in &t.receives {
             *all.entry((Direction::Receive, kind.transport, false)).or_default() += n;
         }
-        let mut seen = self.peers.to(self.p);
+        let mut seen = self.peers.to(self.index, self.p);
         // The other end of a connection between hosts cannot be found: as many come as go.
         for (key, n) in far {
             *seen.entry(key).or_default() += n;

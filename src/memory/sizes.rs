@@ -1,7 +1,7 @@
 //! The constants of one release on one architecture, with what variables set
 //! instead. The numbers themselves stand in `rules/tables/memory.toml`.
 
-use crate::base::{Release, ReleaseRange};
+use crate::base::{Release, ReleaseRange, number};
 use crate::knowledge::Constant;
 use std::collections::BTreeMap;
 
@@ -86,8 +86,8 @@ impl Sizes {
         let simple = get("simple");
         // Once the chunk was a part of the Simple buffer; later so many chunks have to fit in it.
         let (share, steps) = (get("chunk-share"), get("chunk-steps"));
-        let chunk_most = if steps > 0 { simple / steps } else { u64::MAX };
-        let chunk = |name: &str| if share > 0 { simple / share } else { get(name).min(chunk_most) };
+        let chunk_most = simple.checked_div(steps).unwrap_or(u64::MAX);
+        let chunk = |name: &str| simple.checked_div(share).unwrap_or_else(|| get(name).min(chunk_most));
         Self {
             simple,
             ll: get("ll"),
@@ -156,6 +156,12 @@ pub(super) fn up(bytes: u64, to: u64) -> u64 {
     bytes.div_ceil(to.max(1)).saturating_mul(to.max(1))
 }
 
+/// The number that NCCL makes of a value; `None` where it takes its default.
+pub(super) fn number_of(value: &str) -> Option<i64> {
+    let n = number::read(value);
+    (!value.trim().is_empty() && !n.overflow).then_some(n.value)
+}
+
 /// The last constant of that name that fits; a variable that sets it wins.
 fn pick(constants: &[Constant], name: &str, release: Option<Release>, arch: &str, env: &Env) -> Option<u64> {
     let release = release.unwrap_or(Release(u32::MAX, 0, 0));
@@ -164,7 +170,7 @@ fn pick(constants: &[Constant], name: &str, release: Option<Release>, arch: &str
             && (c.arch.is_empty() || c.arch == arch)
             && (c.nccl.is_empty() || ReleaseRange::parse(&c.nccl).is_some_and(|r| r.contains(release)))
     })?;
-    // A negative number stands for the default, as in NCCL.
-    let set = env.get(&found.variable).and_then(|v| v.trim().parse::<u64>().ok());
+    // Read as NCCL reads it; a negative number, or one beyond 64 bits, stands for the default.
+    let set = env.get(&found.variable).and_then(|v| number_of(v)).and_then(|n| u64::try_from(n).ok());
     Some(set.unwrap_or(found.value).saturating_mul(found.times))
 }

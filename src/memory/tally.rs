@@ -86,6 +86,8 @@ pub struct Tally {
     pub connected: BTreeMap<Algorithm, u64>,
     /// Communicators: pointer → ranks, begun, done.
     pub comms: BTreeMap<String, (u64, u64, u64)>,
+    /// What all ranks of a communicator call it; the first so many.
+    pub ids: BTreeSet<String>,
     /// Those that were destroyed or aborted.
     pub destroyed: u64,
 }
@@ -118,7 +120,10 @@ impl Tally {
             Line::Host(bytes) => self.host.add(bytes, 1),
             Line::Mapped(bytes) => self.mapped.add(bytes, 1),
             Line::Connected(algorithm) => count(&mut self.connected, algorithm),
-            Line::Init { comm, nranks, device, complete } => {
+            Line::Init { comm, nranks, device, id, complete } => {
+                if let Some(id) = id.filter(|_| self.ids.len() < MOST) {
+                    self.ids.insert(id.to_string());
+                }
                 if let Some(device) = device.filter(|_| self.devices.len() < 64) {
                     self.devices.insert(device.to_string());
                 }
@@ -158,6 +163,7 @@ impl Tally {
                 *slot = (slot.0.max(nranks), slot.1 + begun, slot.2 + done);
             }
         }
+        self.ids.extend(other.ids.iter().take(MOST.saturating_sub(self.ids.len())).cloned());
         self.destroyed += other.destroyed;
     }
 

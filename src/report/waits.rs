@@ -34,7 +34,7 @@ pub struct Waits {
 /// The end of a chain of waits.
 #[derive(Debug, Clone, Serialize)]
 pub struct Root {
-    /// `missing`, `no-dump`, `mismatch`, `order`, `p2p`, `stuck`, `late`.
+    /// `missing`, `no-dump`, `mismatch`, `order`, `p2p`, `stuck`, `late`; `no-answer`: RAS hears nothing of it.
     pub kind: &'static str,
     /// Whom to look at, as ranges; empty where no rank is to blame.
     pub ranks: String,
@@ -182,7 +182,11 @@ pub fn write(view: &Waits, width: usize, verbose: bool, out: &mut dyn Write) -> 
 /// A text of ranges, cut where it is long, with its count then.
 fn ranks(text: &str, most: usize) -> String {
     let cut = super::text::shorten_ranges(text, most);
-    if cut == text { cut } else { format!("{cut} ({} ranks)", count(text)) }
+    match count(text) {
+        _ if cut == text => cut,
+        0 => cut,
+        n => format!("{cut} ({n} ranks)"),
+    }
 }
 
 fn count(ranges: &str) -> usize {
@@ -215,7 +219,12 @@ fn group_rows(g: &Group) -> Vec<[String; 4]> {
     };
     let row = |(n, f): (usize, &Front)| {
         let name = if n == 0 { g.name.clone() } else { String::new() };
-        [name, ranks(&f.ranks, 34), number(f.entered, f.known), number(f.finished, f.known)]
+        [
+            name,
+            ranks(&f.ranks, 34),
+            number(f.entered, f.known),
+            number(f.finished, f.known && f.entered.is_none_or(|e| e < 1)),
+        ]
     };
     let mut rows: Vec<[String; 4]> = g.fronts.iter().take(8).enumerate().map(row).collect();
     if g.fronts.len() > 8 {

@@ -5,8 +5,10 @@ use crate::base::ReleaseRange;
 use crate::catalogue::{Catalogue, MessageId};
 use crate::job::{Ended, EventId, Job, slot_of};
 use crate::knowledge::{Cond, Knowledge, Match};
+use crate::settings;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// The job with what rules ask of it, indexed.
 pub struct Context<'c> {
@@ -208,8 +210,10 @@ impl<'c> Context<'c> {
         let holds = match (cond.set, cond.differs) {
             (Some(false), _) => list.is_empty(),
             (_, Some(want)) => {
-                let first = list.first().map(|s| &s.value);
-                list.iter().any(|s| Some(&s.value) != first) == want
+                let known = self.knowledge.tables.variables.iter().find(|v| v.name == name);
+                let means =
+                    |value: &str| known.map_or_else(|| value.to_string(), |v| settings::meaning(v, value));
+                (list.iter().map(|s| means(&s.value)).collect::<BTreeSet<_>>().len() > 1) == want
             }
             _ => !chosen.is_empty(),
         };

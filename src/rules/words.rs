@@ -4,16 +4,18 @@ use crate::catalogue::Catalogue;
 use crate::knowledge::{Cond, Kind, Role};
 
 /// What each detector looks for; `docs/architecture.md` has the same table.
-const DETECTORS: [(&str, &str); 26] = [
+const DETECTORS: [(&str, &str); 28] = [
     ("silent-rank", "a few ranks that do not report waiting where all others do"),
     ("waits-all", "that every known rank waits, so that nobody is missing"),
     ("waits-behind", "a few ranks that wait in an earlier operation than the others"),
     ("waits-mismatch", "ranks that wait in different operations at the same number"),
     ("told-only", "a rank that was told of a timeout by others, had none itself and is not seen to wait"),
     ("stack-outlier", "a few ranks whose stacks stand in no collective while most do"),
+    ("stacks-wait", "stacks that all stand in a collective or wait for the device"),
     ("ras-behind", "ranks that have launched less than the others in the only answer of RAS"),
     ("members-missing", "fewer ranks starting than the world size declares"),
     ("dump-missing", "Flight Recorder dumps in which ranks never entered the operation of the others"),
+    ("dump-absent", "ranks without a readable Flight Recorder dump beside those of the others"),
     ("dump-mismatch", "Flight Recorder dumps with different operations, or another order"),
     ("dump-stuck", "Flight Recorder dumps in which all entered and none finished"),
     ("step-behind", "a rank whose own progress lines stop before those of the others"),

@@ -3,8 +3,8 @@
 //! each other, what is left over, what a setting costs. A setting that does
 //! what it says gets no remark but, at most, its price.
 
-use super::{Assignment, Environment, Level, Remark, nearest, number};
-use crate::base::{Release, ReleaseRange};
+use super::{Assignment, Environment, Level, Remark, nearest};
+use crate::base::{Release, ReleaseRange, number};
 use crate::knowledge::{Knowledge, Setting, Variable};
 use regex::Regex;
 

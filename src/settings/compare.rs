@@ -1,20 +1,42 @@
 //! Several environments of one job: where ranks must agree and do not.
 
-use super::{Environment, Level, Remark, number};
+use super::{Environment, Level, Remark, Role, meaning};
 use crate::knowledge::{Knowledge, Variable};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Variables in which the environments differ although all ranks must have the same value. One that is set in some
-/// and missing in others differs too, unless it is set to its default.
+/// and missing in others differs too, unless it is set to its default or the others may get it from elsewhere.
 #[must_use]
 pub fn compare(known: &Knowledge, all: &[Environment]) -> Vec<Remark> {
     // Who sets nothing of NCCL, PyTorch or the launcher is no rank: a sidecar, a file of something else.
-    let ranks: Vec<&Environment> =
-        all.iter().filter(|e| e.variables.iter().any(|a| of_a_rank(known, &a.name))).collect();
-    if ranks.len() < 2 {
-        return Vec::new();
+    let ranks: Vec<&Environment> = all
+        .iter()
+        .filter(|e| e.role != Role::Other && e.variables.iter().any(|a| of_a_rank(known, &a.name)))
+        .collect();
+    let groups = groups(&ranks);
+    let same = known.tables.variables.iter().filter(|v| v.same);
+    same.flat_map(|v| groups.iter().filter_map(move |g| differs(v, g))).collect()
+}
+
+/// Those that may be ranks of one job. Containers of one pod do different work, so with several of them in any pod
+/// only those that have the same name in different pods are held against each other.
+fn groups<'e>(ranks: &[&'e Environment]) -> Vec<Vec<&'e Environment>> {
+    let mut several = BTreeSet::new();
+    for e in ranks {
+        if let Role::Container { job, alone: false, .. } = &e.role {
+            several.insert(*job);
+        }
     }
-    known.tables.variables.iter().filter(|v| v.same).filter_map(|v| differs(v, &ranks)).collect()
+    let mut out: BTreeMap<(Option<usize>, &str), Vec<&Environment>> = BTreeMap::new();
+    for e in ranks {
+        let key = match &e.role {
+            Role::Container { job, name, .. } if several.contains(job) => (Some(*job), name.as_str()),
+            Role::Container { job, .. } => (Some(*job), ""),
+            _ => (None, ""),
+        };
+        out.entry(key).or_default().push(e);
+    }
+    out.into_values().filter(|g| g.len() > 1).collect()
 }
 
 fn of_a_rank(known: &Knowledge, name: &str) -> bool {
@@ -26,26 +48,30 @@ fn of_a_rank(known: &Knowledge, name: &str) -> bool {
 }
 
 fn differs(v: &Variable, ranks: &[&Environment]) -> Option<Remark> {
-    let mut by_value: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // By meaning: a value as it stands, and who has it.
+    let mut by_meaning: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     let mut first = None;
     for env in ranks {
-        let value = match env.get(&v.name) {
+        let (means, value) = match env.get(&v.name) {
             // What the shell will put there cannot be compared.
             Some(a) if a.value.is_none() => return None,
             Some(a) => {
                 first = first.or(Some((env, a)));
-                meaning(v, a.value.as_deref().unwrap_or(""))
+                let value = a.value.clone().unwrap_or_default();
+                (meaning(v, &value), value)
             }
-            None => String::new(),
+            None if env.open => continue,
+            None => (String::new(), String::new()),
         };
-        by_value.entry(value).or_default().push(env.label());
+        let held = by_meaning.entry(means).or_insert_with(|| (value, Vec::new()));
+        held.1.push(env.label());
     }
     let (env, a) = first?;
-    if by_value.len() < 2 {
+    if by_meaning.len() < 2 {
         return None;
     }
-    let told: Vec<String> = by_value
-        .iter()
+    let told: Vec<String> = by_meaning
+        .values()
         .map(|(value, who)| {
             let more = if who.len() > 3 { format!(" and {} more", who.len() - 3) } else { String::new() };
             let what = if value.is_empty() { "not set".into() } else { format!("{}={value}", v.name) };
@@ -62,21 +88,6 @@ fn differs(v: &Variable, ranks: &[&Environment]) -> Option<Remark> {
         say: format!("All ranks must have the same {}: {}.", v.name, told.join("; ")),
         instead: None,
     })
-}
-
-/// A value in a form in which equal meanings are equal texts; empty for what is as good as not set.
-fn meaning(v: &Variable, value: &str) -> String {
-    let value = value.trim();
-    if v.is_number() {
-        let n = number::read(value);
-        if n.digits || number::yes_or_no(value).is_some() {
-            let text = n.value.to_string();
-            let default = v.default.split([' ', '(', ':', ',']).next().unwrap_or("");
-            return if default == text { String::new() } else { text };
-        }
-    }
-    let default = v.default.split([' ', '(']).next().unwrap_or("");
-    if value.eq_ignore_ascii_case(default) { String::new() } else { value.to_string() }
 }
 
 #[cfg(test)]
@@ -115,5 +126,26 @@ mod tests {
         let sidecar = env("s", &[("LD_LIBRARY_PATH", "/x")]);
         let a = env("a", &[("NCCL_ALGO", "Ring")]);
         assert!(names(&[a, sidecar]).is_empty());
+    }
+
+    #[test]
+    fn sidecars_and_other_jobs_are_no_ranks() {
+        let with = |job, pod, name: &str, alone, algo: &str| Environment {
+            role: Role::Container { job, pod, name: name.into(), alone },
+            ..env("p", &[("NCCL_ALGO", algo)])
+        };
+        let (a, b) = (with(1, 1, "t", true, "Ring"), with(1, 2, "u", true, "Tree"));
+        assert_eq!(names(&[a.clone(), b.clone()]), ["NCCL_ALGO"]);
+        assert!(names(&[a.clone(), with(2, 2, "t", true, "Tree")]).is_empty());
+        let sidecar = with(1, 1, "s", false, "Tree");
+        let main = with(1, 1, "t", false, "Ring");
+        assert!(names(&[main.clone(), sidecar]).is_empty());
+        assert_eq!(names(&[main.clone(), with(1, 2, "t", false, "Tree")]), ["NCCL_ALGO"]);
+        let map = Environment { role: Role::Other, ..b };
+        assert!(names(&[a.clone(), map]).is_empty());
+        let open = Environment { open: true, ..env("o", &[("NCCL_DEBUG", "INFO")]) };
+        let a = env("a", &[("NCCL_ALGO", "Ring")]);
+        assert!(names(&[a.clone(), open]).is_empty());
+        assert!(names(&[a, env("b", &[("NCCL_ALGO", "ring")])]).is_empty());
     }
 }

@@ -5,12 +5,13 @@
 
 mod check;
 mod compare;
+mod meaning;
 mod near;
-mod number;
 mod read;
 
 pub use check::{Releases, check, combinations, is_foreign, value_fault};
 pub use compare::compare;
+pub use meaning::meaning;
 pub use near::{Near, nearest};
 pub use read::{Format, read};
 
@@ -37,6 +38,34 @@ pub struct Environment {
     pub part: String,
     /// All assignments, in order.
     pub variables: Vec<Assignment>,
+    /// Whose it is.
+    #[serde(skip)]
+    pub role: Role,
+    /// Whether more may be set in a place that is not given (a ConfigMap, a file that a script reads), so that what is
+    /// missing here says nothing.
+    #[serde(skip)]
+    pub open: bool,
+}
+
+/// Whose environment it is, as far as the text tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Role {
+    /// A rank's, or what may be one's.
+    #[default]
+    Rank,
+    /// That of a container in a pod.
+    Container {
+        /// Containers of different jobs are not held against each other.
+        job: usize,
+        /// Number of the pod in its file.
+        pod: usize,
+        /// Name of the container.
+        name: String,
+        /// Whether the pod has no other.
+        alone: bool,
+    },
+    /// Nobody's of whom ranks could differ: a ConfigMap, an init container, a block of unknown use.
+    Other,
 }
 
 impl Environment {

@@ -3,11 +3,13 @@
 //! shell script or listing. No form is run or expanded; a value that only the
 //! running shell knows stays unknown.
 
+mod flow;
 mod json;
 mod manifest;
 mod shell;
+mod words;
 
-use super::{Environment, Remark, wanted};
+use super::{Assignment, Environment, Remark, wanted};
 use crate::knowledge::Knowledge;
 
 /// What a text is.
@@ -41,6 +43,7 @@ impl Format {
         }
         let ends = |e: &str| name.to_ascii_lowercase().ends_with(e);
         let yaml = lines().any(|l| l.starts_with("apiVersion:") || l == "env:" || l == "environment:")
+            || lines().any(|l| l == "env_vars:" || l.starts_with("env_vars: {"))
             || ends(".yaml")
             || ends(".yml");
         if yaml { Self::Manifest } else { Self::List }
@@ -59,11 +62,21 @@ pub fn read(known: &Knowledge, name: &str, text: &str) -> (Vec<Environment>, Vec
         Format::List => shell::read(name, text, false),
     };
     for env in &mut all {
+        env.variables.iter_mut().for_each(inside);
         env.variables.retain(|a| wanted(known, &a.name));
     }
     all.retain(|e| !e.variables.is_empty());
     remarks.retain(|r| wanted(known, &r.name));
     (all, remarks)
+}
+
+/// `SINGULARITYENV_X` is `X` inside the container.
+fn inside(a: &mut Assignment) {
+    for before in ["SINGULARITYENV_", "APPTAINERENV_"] {
+        if let Some(name) = a.name.strip_prefix(before) {
+            a.name = name.to_string();
+        }
+    }
 }
 
 /// Whether a text is a name that a variable may have.

@@ -4,8 +4,9 @@
 //! apart by their length; unlike it the result is a function of the set of
 //! shapes, not of the order in which they came.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHasher;
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 /// So many shapes must differ in one word before the word is taken for a value: with fewer of them
 /// `connection refused` and `connection reset` would be one thing.
@@ -46,22 +47,65 @@ struct Group<'s> {
     of: Vec<usize>,
 }
 
-/// Joins what differs in one word; larger groups first, then by place and words.
-fn round(groups: Vec<Group<'_>>) -> Vec<Group<'_>> {
-    let mut alike: FxHashMap<(usize, Vec<&str>), Vec<usize>> = FxHashMap::default();
+/// A number that stands for a shape without one of its words.
+fn hashes(words: &[&str]) -> Vec<u64> {
+    let mut factor = 1u64;
+    let parts: Vec<u64> = words
+        .iter()
+        .map(|w| {
+            let mut hasher = FxHasher::default();
+            w.hash(&mut hasher);
+            factor = factor.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hasher.finish().rotate_left(23).wrapping_mul(factor)
+        })
+        .collect();
+    let all = parts.iter().fold(0u64, |sum, p| sum.wrapping_add(*p));
+    parts.iter().map(|p| all.wrapping_sub(*p)).collect()
+}
+
+fn without<'w>(words: &'w [&'w str], place: usize) -> impl Iterator<Item = &'w str> {
+    words.iter().enumerate().filter(move |(i, _)| *i != place).map(|(_, w)| *w)
+}
+
+/// Groups that are equal but for one word, `DIFFERENT` of them at least: the place of the word, and who. Found by
+/// sorting numbers, since the other words of each place of each shape would take the memory of all shapes many times.
+fn alike(groups: &[Group<'_>]) -> Vec<(usize, Vec<usize>)> {
+    let mut all: Vec<(u32, u64, u32)> = Vec::new();
     for (g, group) in groups.iter().enumerate() {
-        for place in 0..group.words.len() {
+        for (place, hash) in hashes(&group.words).into_iter().enumerate() {
             if group.words[place] != ANY && may_vary(&group.words, place) {
-                let rest = group.words.iter().enumerate().filter(|(i, _)| *i != place).map(|(_, w)| *w);
-                alike.entry((place, rest.collect())).or_default().push(g);
+                all.push((place as u32, hash, g as u32));
             }
         }
     }
-    let mut alike: Vec<_> = alike.into_iter().filter(|(_, of)| of.len() >= DIFFERENT).collect();
-    alike.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
+    all.sort_unstable();
+    let mut out = Vec::new();
+    for run in all.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter(|run| run.len() >= DIFFERENT) {
+        let place = run[0].0 as usize;
+        let mut rest: Vec<usize> = run.iter().map(|r| r.2 as usize).collect();
+        // Two shapes may have one number by chance.
+        while let Some(&first) = rest.first() {
+            let same = |g: &usize| without(&groups[*g].words, place).eq(without(&groups[first].words, place));
+            let (of, others): (Vec<usize>, Vec<usize>) = rest.into_iter().partition(same);
+            if of.len() >= DIFFERENT {
+                out.push((place, of));
+            }
+            rest = others;
+        }
+    }
+    out.sort_by(|a, b| {
+        let words = |x: &(usize, Vec<usize>)| without(&groups[x.1[0]].words, x.0).collect::<Vec<_>>();
+        b.1.len().cmp(&a.1.len()).then(a.0.cmp(&b.0)).then_with(|| words(a).cmp(&words(b)))
+    });
+    out
+}
+
+/// Joins what differs in one word; larger groups first, then by place and words.
+fn round(groups: Vec<Group<'_>>) -> Vec<Group<'_>> {
+    let alike = alike(&groups);
     let mut groups: Vec<Option<Group<'_>>> = groups.into_iter().map(Some).collect();
     let mut joined = Vec::new();
-    for ((place, _), of) in alike {
+    for (place, of) in alike {
         let free: Vec<usize> = of.into_iter().filter(|g| groups[*g].is_some()).collect();
         if free.len() < DIFFERENT {
             continue;

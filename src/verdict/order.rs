@@ -103,7 +103,12 @@ fn explains(knowledge: &Knowledge, job: &Job, a: &Finding, b: &Finding) -> bool 
         return false; // that something is slow stays visible beside it
     }
     // A weak guess explains no strong observation, except that victims and fallbacks always have a reason.
-    let enough = a.odds >= 1.5 || (b.place >= Place::Victim && a.odds >= b.odds.min(1.0)) || a.odds >= b.odds;
+    let wanted = match b.place {
+        Place::Fallback => b.odds.min(0.4),
+        Place::Victim => b.odds.min(1.0),
+        _ => b.odds.min(1.5),
+    };
+    let enough = a.odds >= wanted;
     let named = ra.explains.iter().any(|e| knowledge.covers(&e.what, &rb.id) && in_scope(&e.scope, a, b));
     if named && enough {
         return true;

@@ -2,12 +2,12 @@
 //! alike made one, so that it can be read at any number of ranks.
 
 use crate::base::RankSet;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, built_in};
 use crate::job::waits::{FaultKind, GroupFront, Stand, Sure};
-use crate::job::{Job, fault_name, last_steps};
+use crate::job::{Document, EventId, Job, fault_name, last_steps};
 use crate::report::Report;
 use crate::report::waits::{Front, Group, Root, Stack, Step, Wait, Waits};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Builds the view. `report`: of the same job, for what its input does not show.
 #[must_use]
@@ -19,6 +19,11 @@ pub fn waits(catalogue: &Catalogue, job: &Job, report: &Report) -> Waits {
     let lines: RankSet = job.wait_lines.keys().copied().collect();
     if !lines.is_empty() {
         view.read.push(format!("lines about waits of {}", ranks(&lines)));
+    }
+    let answers = answers(catalogue, job);
+    if !job.handed.is_empty() {
+        let what = if answers.is_some() { "answers of RAS" } else { "NCCL's trace of collectives" };
+        view.read.push(format!("{what} on {}", ranks(&job.handed)));
     }
     view.stacks = stacks(job);
     if !view.stacks.is_empty() {
@@ -34,6 +39,17 @@ pub fn waits(catalogue: &Catalogue, job: &Job, report: &Report) -> Waits {
         view.waits = stands(&found.stands, &culprits);
         view.groups = groups(&found.groups);
         view.problems.clone_from(&found.problems);
+        view.problems.extend(found.contradictions.iter().cloned());
+    }
+    view.roots.extend(unheard(catalogue, job));
+    let nobodys = job.sources.iter().filter(|s| matches!(s.document, Some(Document::Nobodys)));
+    let nobodys: Vec<&str> = nobodys.map(|s| s.name.as_str()).collect();
+    if let Some(first) = nobodys.first() {
+        let more = if nobodys.len() > 1 { format!(" and {} more", nobodys.len() - 1) } else { String::new() };
+        view.problems.push(format!(
+            "Flight Recorder dumps whose names do not end in a rank, left out: {first}{more} (a dump does not say whose it is: \
+             name them as dump_0, dump_1, or put each into a folder rank_N)"
+        ));
     }
     view.summary = summary(job, &view);
     let asked = view.roots.iter().all(|r| r.sure == "guess" || r.ranks.is_empty());
@@ -58,23 +74,115 @@ fn summary(job: &Job, view: &Waits) -> String {
     let stand: usize = view.waits.iter().filter_map(|w| RankSet::parse(&w.ranks)).map(|r| r.len()).sum();
     match (view.roots.first(), stand) {
         (Some(root), _) if !root.ranks.is_empty() => {
-            let held = RankSet::parse(&root.waiting).map_or(0, |r| r.len());
-            let behind = RankSet::parse(&root.behind).map_or(0, |r| r.len());
             let set = RankSet::parse(&root.ranks).unwrap_or_default();
-            let who = ranks(&set);
-            let verb = if set.len() == 1 { "holds" } else { "hold" };
-            let others =
-                if behind > 0 { format!(", and {behind} more wait for those") } else { String::new() };
-            format!("{who} {verb} up {held} ranks in {} of {}{others}.", root.op, root.group)
+            let held = RankSet::parse(&root.waiting).map_or(0, |r| r.minus(&set).len());
+            let behind = RankSet::parse(&root.behind).map_or(0, |r| r.len());
+            let (who, one) = (ranks(&set), set.len() == 1);
+            let others = match behind {
+                0 => String::new(),
+                1 => ", and 1 more waits for those".into(),
+                n => format!(", and {n} more wait for those"),
+            };
+            let (op, group) = (&root.op, &root.group);
+            if root.kind == "no-dump" && root.sure == "guess" {
+                let n = RankSet::parse(&root.waiting).unwrap_or_default();
+                let verb = if n.len() == 1 { "waits" } else { "wait" };
+                return format!(
+                    "{} {verb} in {op} of {group}, and the input does not show for whom.",
+                    ranks(&n)
+                );
+            }
+            if held > 0 {
+                let verb = if one { "holds" } else { "hold" };
+                let s = if held == 1 { "" } else { "s" };
+                return format!("{who} {verb} up {held} rank{s} in {op} of {group}{others}.");
+            }
+            match root.kind {
+                _ if op.is_empty() => format!("{}.", root.detail),
+                "stuck" if one => {
+                    format!("{who} has not finished {op} of {group}, which others have{others}.")
+                }
+                "stuck" => format!("{who} have not finished {op} of {group}, which others have{others}."),
+                "mismatch" => format!("{who} do not agree in {op} of {group}{others}."),
+                _ if one => format!("{who} waits in {op} of {group} for what does not come{others}."),
+                _ => format!("{who} wait for one another, in {op} of {group} and others{others}."),
+            }
         }
+        (Some(root), _) if root.op.is_empty() => format!("{}.", root.detail),
         (Some(root), _) => format!("All have entered {} of {} and it does not end.", root.op, root.group),
-        (None, 0) if job.waits.is_none() && view.stacks.is_empty() => {
+        (None, 0) if !job.stacks.is_empty() => of_stacks(job),
+        (None, 0) if job.waits.is_none() && !view.problems.is_empty() => {
+            "The input shows no waits: what was given of them could not be used, see below.".into()
+        }
+        (None, 0) if job.waits.is_none() => {
             "The input shows no waits: neither dumps nor lines that tell who waits in what.".into()
+        }
+        (None, 0) if !job.handed.is_empty() => {
+            let apart =
+                view.groups.iter().any(|g| g.fronts.iter().filter(|f| f.entered.is_some()).count() > 1);
+            let how = if apart {
+                "have not handed over equally many operations, as in any job at work"
+            } else {
+                "have handed over equally many operations"
+            };
+            format!("Nothing says that a rank waits. The ranks {how}.")
         }
         (None, 0) => "No rank is seen waiting for another.".into(),
         (None, 1) => "1 rank waits, and the input does not show for whom.".into(),
         (None, n) => format!("{n} ranks wait, and the input does not show for whom."),
     }
+}
+
+/// What stacks alone tell.
+fn of_stacks(job: &Job) -> String {
+    let (wait, busy): (Vec<_>, Vec<_>) = job.stacks.iter().partition(|s| s.waits);
+    match (wait.len(), busy.len()) {
+        (0, _) => "By the stacks no rank stands in a collective.".into(),
+        (1, 0) => "By its stack the process stands in a collective or waits for its device.".into(),
+        (n, 0) => {
+            format!("By their stacks all {n} processes stand in a collective or wait for their devices.")
+        }
+        (n, _) => {
+            let set: RankSet = busy.iter().filter_map(|s| s.rank).collect();
+            let at = busy.iter().find_map(|s| s.frames.first()).map_or("", String::as_str);
+            let who = match busy.len() {
+                all if set.len() == all => ranks(&set),
+                1 => busy[0].name.clone(),
+                all => format!("{all} processes"),
+            };
+            let stand = if busy.len() == 1 { "stands" } else { "stand" };
+            let others = if n == 1 { "1 other stands".into() } else { format!("{n} others stand") };
+            format!(
+                "By the stacks {who} {stand} in {at} while {others} in a collective or wait for their devices."
+            )
+        }
+    }
+}
+
+/// An event of an answer of RAS.
+fn answers(catalogue: &Catalogue, job: &Job) -> Option<EventId> {
+    job.current().find(|e| job.entry(catalogue, *e).id == built_in::RAS)
+}
+
+/// Those of whom RAS hears nothing. They stand where nothing else shows a root.
+fn unheard(catalogue: &Catalogue, job: &Job) -> Vec<Root> {
+    let of_ras = |e: &EventId| job.entry(catalogue, *e).id == built_in::RAS_ABSENT;
+    job.current()
+        .filter(of_ras)
+        .take(8)
+        .map(|e| Root {
+            kind: "no-answer",
+            ranks: job.slot(catalogue, e, "ranks").unwrap_or_default().to_string(),
+            group: String::new(),
+            op: String::new(),
+            detail: format!("by NCCL's RAS {}", job.event(e).text),
+            waiting: String::new(),
+            behind: String::new(),
+            sure: if job.slot(catalogue, e, "dead") == Some("yes") { "likely" } else { "guess" },
+            at: Vec::new(),
+            waiter_at: Vec::new(),
+        })
+        .collect()
 }
 
 fn root(job: &Job, f: &crate::job::waits::Fault) -> Root {
@@ -111,7 +219,8 @@ fn stands(list: &[Stand], culprits: &RankSet) -> Vec<Wait> {
         first: &'s Stand,
         waiting: RankSet,
         lacks: BTreeMap<&'static str, RankSet>,
-        groups: usize,
+        groups: BTreeSet<&'s str>,
+        ops: BTreeSet<&'s str>,
     }
     let mut own = Vec::new();
     let mut by: BTreeMap<(&str, &str, Vec<&'static str>, bool), Alike<'_>> = BTreeMap::new();
@@ -126,9 +235,11 @@ fn stands(list: &[Stand], culprits: &RankSet) -> Vec<Wait> {
             first: stand,
             waiting: RankSet::new(),
             lacks: BTreeMap::new(),
-            groups: 0,
+            groups: BTreeSet::new(),
+            ops: BTreeSet::new(),
         });
-        alike.groups += 1;
+        alike.groups.insert(&stand.group);
+        alike.ops.insert(&stand.op);
         alike.waiting.extend(&stand.waiting);
         for (ranks, why) in &stand.lacks {
             alike.lacks.entry(why).or_default().extend(ranks);
@@ -137,13 +248,13 @@ fn stands(list: &[Stand], culprits: &RankSet) -> Vec<Wait> {
     let mut rest: Vec<(usize, Wait)> = by
         .into_values()
         .map(|a| {
-            let group = match a.groups {
+            let group = match a.groups.len() {
                 1 => a.first.group.clone(),
                 n => format!("{n} groups like {}", a.first.group),
             };
             let lacks = a.lacks.into_iter().map(|(why, ranks)| (ranks, why)).collect();
             let mut one = wait(&a.waiting, a.first, group, lacks);
-            if a.groups > 1 && !one.op.contains('#') {
+            if a.ops.len() > 1 {
                 one.op = one.op.split(' ').next().unwrap_or("").to_string();
             }
             (a.waiting.len(), one)

@@ -68,7 +68,7 @@ pub(super) fn computed(c: &Computed, page: &mut Page) {
     changes(&c.changes, page);
     page.blank();
     for note in &c.notes {
-        page.flow("", "", &[(DIM, (*note).into())], ALL);
+        page.flow("", "", &[(DIM, visible(note))], ALL);
     }
 }
 

@@ -36,6 +36,25 @@ impl Scene<'_> {
         &self.joined.groups[at]
     }
 
+    /// Of how many ranks nothing was given, and how many there are: those that dumps declare, where they do; a file's
+    /// name alone may be of something else.
+    pub(super) fn absent(&self) -> (usize, usize) {
+        let mut all = RankSet::new();
+        for trace in self.traces {
+            all.extend(&trace.world);
+            trace.groups.iter().for_each(|g| all.extend(&g.ranks));
+        }
+        let all = if all.is_empty() { self.world } else { &all };
+        let absent = |r: &u32| self.trace(*r).is_none() && !self.joined.unread.contains_key(r);
+        (all.iter().filter(absent).count(), all.len())
+    }
+
+    /// Whether so much is absent that it says nothing about a rank that is.
+    pub(super) fn sparse(&self) -> bool {
+        let (absent, all) = self.absent();
+        absent * 4 > all
+    }
+
     /// The fault of a place, with what follows from the place alone.
     pub(super) fn fault(&self, wait: &Wait, kind: FaultKind, ranks: RankSet, waiting: RankSet) -> Fault {
         let group = self.group(wait);
@@ -56,6 +75,7 @@ impl Scene<'_> {
             frames: self.frames(wait, ranks.first()),
             waiter_frames: self.frames(wait, waiter),
             sure: Sure::Likely,
+            proof: super::Proof::Open,
             lines,
             evidence: self.evidence(wait, &ranks, &waiting),
             ranks,
@@ -134,10 +154,13 @@ fn root_of(waits: &[Wait], rank: u32, sinks: &BTreeSet<u32>) -> Option<(usize, W
     let root = |w: &Wait| w.lacks.keys().all(|r| sinks.contains(r));
     let roots: Vec<(usize, &Wait)> = all.iter().copied().filter(|(_, w)| root(w)).collect();
     let candidates = if roots.is_empty() { all } else { roots };
+    // What others entered first came first in the program, where all say when.
+    let timed = candidates.iter().all(|(_, w)| w.since > 0);
     let best = candidates.into_iter().min_by_key(|(at, w)| {
         let why = w.lacks.get(&rank).copied().unwrap_or(Why::Absent);
         let pair = matches!(w.place, Place::Pair(..));
-        (why_class(why), pair, std::cmp::Reverse(w.waiters.len()), w.since, *at)
+        let since = if timed { w.since } else { 0 };
+        (why_class(why), pair, since, std::cmp::Reverse(w.waiters.len()), w.since, *at)
     });
     best.and_then(|(at, w)| Some((at, *w.lacks.get(&rank)?)))
 }
@@ -149,7 +172,7 @@ fn why_class(why: Why) -> u8 {
         Why::NotEntered | Why::NothingHeld => 2,
         Why::Behind => 3,
         Why::NoPartner => 4,
-        Why::Cut | Why::Absent => 5,
+        Why::Cut | Why::Absent | Why::Unread => 5,
     }
 }
 
@@ -159,9 +182,10 @@ fn end_fault(scene: &Scene<'_>, graph: &Graph<'_>, at: usize, why: Why, culprits
     let waiting = if wait.tie { ranks.clone() } else { set(&wait.waiters) };
     let mut kind = match why {
         Why::Differs(what) => FaultKind::Mismatch { what },
-        Why::WrongPeer | Why::NoPartner => FaultKind::P2p,
-        Why::NotEntered | Why::NothingHeld | Why::Behind => FaultKind::Missing,
-        Why::Cut | Why::Absent => FaultKind::NoDump,
+        Why::WrongPeer => FaultKind::P2p,
+        // Who waits for nobody himself has not come.
+        Why::NotEntered | Why::NothingHeld | Why::Behind | Why::NoPartner => FaultKind::Missing,
+        Why::Cut | Why::Absent | Why::Unread => FaultKind::NoDump,
     };
     let mut detail = scene.detail(wait, &ranks, why, &waiting);
     if let (Why::Differs(_), false, Some(text)) = (why, wait.tie, swapped(scene, wait, &ranks)) {
@@ -181,9 +205,9 @@ fn sure(scene: &Scene<'_>, wait: &Wait, why: Why, culprits: &BTreeSet<u32>) -> S
         // Of several, one may wait for another in what is not recorded.
         Why::NotEntered if culprits.len() > 1 => Sure::Likely,
         Why::Differs(_) | Why::NotEntered if wait.waiters.iter().any(open) => Sure::Certain,
-        Why::Cut => Sure::Guess,
+        Why::Cut | Why::Unread => Sure::Guess,
         // Few missing among many say something about those ranks; many, that they were not given.
-        Why::Absent if culprits.len() * 4 > scene.world.len() => Sure::Guess,
+        Why::Absent if scene.sparse() => Sure::Guess,
         _ => Sure::Likely,
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn waits(traces: &[&Trace], joined: &Joined, pairs: &Pairs) -> Vec<Wa
         let places: BTreeSet<i64> = group.members.iter().filter_map(|m| m.first).collect();
         list.extend(places.into_iter().map(|seq| collective(traces, group, at, seq)));
     }
-    paired(traces, pairs, &mut list);
+    paired(traces, joined, pairs, &mut list);
     list.sort_by(|a, b| a.place.cmp(&b.place));
     list
 }
@@ -51,6 +51,7 @@ fn collective(traces: &[&Trace], group: &Group, at: usize, seq: i64) -> Wait {
             Reach::Nothing => drop(lacks.insert(member.rank, Why::NothingHeld)),
             Reach::Cut => drop(unknown.insert(member.rank, Why::Cut)),
             Reach::Absent => drop(unknown.insert(member.rank, Why::Absent)),
+            Reach::Unread => drop(unknown.insert(member.rank, Why::Unread)),
             Reach::Unknown => drop(silent.insert(member.rank)),
         }
     }
@@ -77,13 +78,14 @@ fn collective(traces: &[&Trace], group: &Group, at: usize, seq: i64) -> Wait {
     Wait { place: Place::Collective(at, seq), waiters, lacks, unseen, loose, since, tie }
 }
 
-fn paired(traces: &[&Trace], pairs: &Pairs, list: &mut Vec<Wait>) {
+fn paired(traces: &[&Trace], joined: &Joined, pairs: &Pairs, list: &mut Vec<Wait>) {
     let trace = |rank: u32| traces.binary_search_by_key(&rank, |t| t.rank).ok().map(|at| traces[at]);
     let created =
         |rank: u32, record: usize| trace(rank).and_then(|t| t.records.get(record)).map_or(0, |r| r.created);
     let wrong: BTreeSet<u32> = pairs.lone.iter().filter(|l| l.wrong).map(|l| l.rank).collect();
     for lone in &pairs.lone {
         let why = match trace(lone.peer) {
+            None if joined.unread.contains_key(&lone.peer) => Why::Unread,
             None => Why::Absent,
             Some(_) if wrong.contains(&lone.peer) => Why::WrongPeer,
             Some(t) if t.cut => Why::Cut,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::trace::{Done, Kind, Op, Record, Trace, TraceGroup};
 use crate::base::RankSet;
@@ -21,8 +21,7 @@ impl Trace {
             ..Self::default()
         };
         let mut groups = Groups::new(&recorder);
-        let trust = !recorder.entries.iter().any(|e| e.retired && e.state != State::Completed)
-            || recorder.entries.iter().any(|e| e.state == State::Completed);
+        let trust = Trust::new(&recorder.entries);
         let mut ops: FxHashMap<*const Call, Arc<Op>> = FxHashMap::default();
         let mut stacks: FxHashMap<*const Frame, Arc<[String]>> = FxHashMap::default();
         let none: Arc<[String]> = Arc::from([]);
@@ -42,7 +41,7 @@ impl Trace {
                 group,
                 seq: entry.seq,
                 kind,
-                done: done_of(entry, trust),
+                done: done_of(entry, trust.of(entry)),
                 started: entry.started_ns.is_some() || entry.state == State::Started,
                 created: entry.created_ns,
                 took: entry.completed_ns.map(|ns| ns.saturating_sub(entry.created_ns)),
@@ -52,7 +51,7 @@ impl Trace {
             });
         }
         trace.whole = is_whole(&trace.records);
-        groups.progress(&recorder, trust);
+        groups.progress(&recorder, &trust);
         trace.world = recorder.groups.iter().fold(RankSet::new(), |mut all, g| {
             all.extend(&g.ranks);
             all
@@ -60,6 +59,40 @@ impl Trace {
         trace.groups = groups.list;
         trace
     }
+}
+
+/// Back ends that note when an operation ends: of the others what is no longer watched may have ended well.
+struct Trust<'e>(Vec<(&'e str, bool)>);
+
+impl<'e> Trust<'e> {
+    fn new(entries: &'e [Entry]) -> Self {
+        // (some retired without an end, some ended)
+        let mut seen: Vec<(&str, bool, bool)> = Vec::new();
+        for entry in entries {
+            let end = back_end(entry);
+            let at = seen.iter().position(|s| s.0 == end).unwrap_or_else(|| {
+                seen.push((end, false, false));
+                seen.len() - 1
+            });
+            seen[at].1 |= entry.retired && entry.state != State::Completed;
+            seen[at].2 |= entry.state == State::Completed;
+        }
+        Self(seen.into_iter().map(|(end, open, ended)| (end, !open || ended)).collect())
+    }
+
+    fn of(&self, entry: &Entry) -> bool {
+        let end = back_end(entry);
+        self.0.iter().find(|t| t.0 == end).is_none_or(|t| t.1)
+    }
+
+    fn all(&self) -> bool {
+        self.0.iter().all(|t| t.1)
+    }
+}
+
+/// `nccl` of `nccl:all_reduce`.
+fn back_end(entry: &Entry) -> &str {
+    entry.call.name.split_once(':').map_or("", |p| p.0)
 }
 
 fn is_whole(records: &[Record]) -> bool {
@@ -246,7 +279,13 @@ impl Groups {
     /// Counters go by the process's own number of a group. An entry may tell
     /// which that is; else the groups, in the order of their names' numbers,
     /// were numbered in that order too.
-    fn progress(&mut self, recorder: &FlightRecorder, trust: bool) {
+    fn progress(&mut self, recorder: &FlightRecorder, trust: &Trust<'_>) {
+        // Groups of a back end that does not note ends.
+        let mut loose: Vec<u32> =
+            recorder.entries.iter().filter(|e| !trust.of(e)).map(|e| self.find(e)).collect();
+        loose.sort_unstable();
+        loose.dedup();
+        let used: FxHashSet<u32> = recorder.entries.iter().map(|e| self.find(e)).collect();
         let mut by_order: Vec<usize> = (0..self.list.len()).collect();
         by_order.sort_by_key(|i| self.list[*i].name.parse::<i64>().unwrap_or(i64::MAX));
         let plain = by_order.iter().all(|i| self.list[*i].name.parse::<i64>().is_ok());
@@ -262,7 +301,13 @@ impl Groups {
             let known = self.by_id.get(&status.pg_id).map(|at| *at as usize);
             let Some(at) = known.or_else(|| zip.get(&status.pg_id).copied()) else { continue };
             self.list[at].enqueued = Some(status.enqueued);
-            self.list[at].completed = trust.then_some(status.completed);
+            // One without operations tells nothing of its back end.
+            let known = if used.contains(&(at as u32)) {
+                loose.binary_search(&(at as u32)).is_err()
+            } else {
+                trust.all()
+            };
+            self.list[at].completed = known.then_some(status.completed);
         }
     }
 }

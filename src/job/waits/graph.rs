@@ -25,6 +25,8 @@ pub(super) enum Why {
     Cut,
     /// There is no record of it.
     Absent,
+    /// Its record is there and could not be read.
+    Unread,
 }
 
 /// An operation in which ranks stand.

@@ -22,6 +22,8 @@ pub(super) enum Reach {
     Cut,
     /// There is no record of it.
     Absent,
+    /// Its record is there and could not be read.
+    Unread,
     /// What is given of it does not speak of this group.
     Unknown,
 }
@@ -88,10 +90,12 @@ pub(super) struct Joined {
     pub(super) groups: Vec<Group>,
     /// For each trace, the joined group of each of its groups.
     pub(super) of: Vec<Vec<usize>>,
+    /// Names of dumps that could not be read, by rank.
+    pub(super) unread: BTreeMap<u32, String>,
 }
 
 /// Joins the views of all traces, which are sorted by rank.
-pub(super) fn join(traces: &[&Trace], world: &RankSet) -> Joined {
+pub(super) fn join(traces: &[&Trace], world: &RankSet, unread: &BTreeMap<u32, String>) -> Joined {
     let mut keys: BTreeMap<Key, (String, Vec<(usize, usize)>)> = BTreeMap::new();
     let observed = observed(traces);
     for (t, trace) in traces.iter().enumerate() {
@@ -119,14 +123,18 @@ pub(super) fn join(traces: &[&Trace], world: &RankSet) -> Joined {
         let members = ranks.iter().map(|rank| {
             let trace = by_rank.get(&rank).copied();
             let view = trace.and_then(|t| views.get(&t).map(|g| (t, *g)));
-            member(rank, trace, view, traces, &held, mixed)
+            let mut member = member(rank, trace, view, traces, &held, mixed);
+            if member.reach == Reach::Absent && unread.contains_key(&rank) {
+                member.reach = Reach::Unread;
+            }
+            member
         });
         let members: Vec<Member> = members.collect();
         let mut group = Group { name, desc, ranks, open, members };
         settle(&mut group, traces);
         groups.push(group);
     }
-    Joined { groups, of }
+    Joined { groups, of, unread: unread.clone() }
 }
 
 /// Members of groups whose members nobody declares: who took part in them.

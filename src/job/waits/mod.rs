@@ -6,6 +6,8 @@
 //! `stuck` say what that means. It names who is to be looked at, not why a rank
 //! did not come: that is for the rules.
 
+use std::collections::BTreeMap;
+
 use crate::base::RankSet;
 
 mod agree;
@@ -15,6 +17,7 @@ mod from_dump;
 mod graph;
 mod groups;
 mod pairs;
+mod proof;
 mod sources;
 mod stuck;
 mod trace;
@@ -29,6 +32,7 @@ mod tests_more;
 
 pub use agree::What;
 pub use from_dump::resolve;
+pub use proof::{Proof, against};
 pub use trace::{Done, Kind, Op, Record, Trace, TraceGroup};
 
 /// Everything that is known about the ranks.
@@ -40,6 +44,12 @@ pub struct WaitsInput {
     pub absent: RankSet,
     /// What went wrong while reading, for the report's problems.
     pub notes: Vec<String>,
+    /// Dumps that are there and could not be read, by rank: their names.
+    pub unread: BTreeMap<u32, String>,
+    /// Ranks of which other input says what their dumps do not, in words.
+    pub against: BTreeMap<u32, String>,
+    /// Lines tell that somebody waited until a time limit.
+    pub timed: bool,
 }
 
 /// What kind of fault holds the others up.
@@ -105,6 +115,8 @@ pub struct Fault {
     pub sure: Sure,
     /// Nothing but lines of a log shows it.
     pub lines: bool,
+    /// How far the input shows that it is a hang.
+    pub proof: Proof,
     /// What was seen of whom.
     pub evidence: Vec<(u32, String)>,
 }
@@ -132,7 +144,7 @@ pub struct Front {
     pub seen: bool,
     /// What is known of it does not speak of this group.
     pub unknown: bool,
-    /// What it finished is concluded from how far the others have come: it need not wait.
+    /// What it finished is not known, and concluded from how far the others have come: it need not wait.
     pub concluded: bool,
 }
 
@@ -179,6 +191,8 @@ pub struct WaitsReport {
     pub stands: Vec<Stand>,
     /// What is odd about the input.
     pub problems: Vec<String>,
+    /// Where what was given does not agree.
+    pub contradictions: Vec<String>,
 }
 
 /// Follows all waits to their ends. The order of the traces does not matter.
@@ -186,8 +200,10 @@ pub struct WaitsReport {
 pub fn analyse(input: &WaitsInput) -> WaitsReport {
     let (traces, mut problems) = sources::choose(&input.traces);
     problems.extend(input.notes.iter().cloned());
-    let world = sources::world(&traces, &input.absent);
-    let joined = groups::join(&traces, &world);
+    let mut world = sources::world(&traces, &input.absent);
+    world.extend(&input.unread.keys().copied().collect());
+    let joined = groups::join(&traces, &world, &input.unread);
+    problems.extend(sources::unread(&input.unread));
     let pairs = pairs::pair(&traces, &joined);
     let waits = find::waits(&traces, &joined, &pairs);
     let fixed = find::fixed(&waits, &pairs);
@@ -196,9 +212,20 @@ pub fn analyse(input: &WaitsInput) -> WaitsReport {
     let graph = graph::Graph::new(&waits, &fixed);
     let mut faults = faults::find(&scene, &graph);
     faults.extend(stuck::find(&scene, &graph, &faults));
+    let members = sources::members(&traces);
+    let mut contradictions: Vec<String> = input.against.values().take(4).cloned().collect();
+    contradictions.extend(members.clone());
+    let odd: RankSet = input.against.keys().copied().collect();
+    for fault in &mut faults {
+        fault.proof = proof::of(&scene, fault, input.timed);
+        if members.is_some() || odd.meets(&fault.ranks) || odd.meets(&fault.waiting) {
+            fault.proof = Proof::Doubt;
+        }
+    }
     faults::sort(&mut faults);
     let stands = waits.iter().map(|w| scene.stand(w)).collect();
-    WaitsReport { faults, groups: joined.groups.iter().map(front).collect(), stands, problems }
+    let groups = joined.groups.iter().map(front).collect();
+    WaitsReport { faults, groups, stands, problems, contradictions }
 }
 
 fn front(group: &groups::Group) -> GroupFront {
@@ -210,11 +237,19 @@ fn front(group: &groups::Group) -> GroupFront {
         Front {
             rank: m.rank,
             enqueued,
-            completed: m.first.map(|f| f - 1).or(m.completed).or(m.held.last().map(|h| h.0)),
+            completed: m
+                .first
+                .map(|f| f - 1)
+                .or(m.completed)
+                .or(m.held.last().map(|h| h.0))
+                .filter(|_| !m.concluded),
             oldest: m.held.first().map(|h| h.0),
             seen: m.trace.is_some(),
             concluded: m.concluded,
-            unknown: matches!(m.reach, groups::Reach::Unknown | groups::Reach::Absent),
+            unknown: matches!(
+                m.reach,
+                groups::Reach::Unknown | groups::Reach::Absent | groups::Reach::Unread
+            ),
         }
     };
     GroupFront {

@@ -2,10 +2,12 @@
 //! rank talks to the wrong one. Positions of sends and receives do not compare
 //! between ranks, so it is pairs that are counted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use rustc_hash::FxHashMap;
 
 use super::groups::Joined;
-use super::trace::{Done, Kind, Trace};
+use super::trace::{Done, Kind, Record, Trace, numel};
 
 /// An open send or receive that nobody answers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +34,26 @@ pub(super) struct Pairs {
     pub(super) met: Vec<Met>,
     /// Receives from anybody that are open: group, rank, record.
     pub(super) any: Vec<(usize, u32, usize)>,
+    /// The record in which a rank of a group stands.
+    records: FxHashMap<(usize, u32), usize>,
+}
+
+impl Pairs {
+    /// The record in which a rank of a group stands: one without a partner, else one with, else one from anybody.
+    pub(super) fn record(&self, group: usize, rank: u32) -> Option<usize> {
+        self.records.get(&(group, rank)).copied()
+    }
+
+    fn index(&mut self) {
+        let lone = self.lone.iter().map(|l| ((l.group, l.rank), l.record));
+        let met = self.met.iter().flat_map(|m| m.ends.map(|e| ((m.group, e.0), e.1)));
+        let any = self.any.iter().map(|a| ((a.0, a.1), a.2));
+        let mut records = FxHashMap::default();
+        for (key, record) in lone.chain(met).chain(any) {
+            records.entry(key).or_insert(record);
+        }
+        self.records = records;
+    }
 }
 
 /// A send and its receive, both open.
@@ -40,6 +62,8 @@ pub(super) struct Met {
     pub(super) group: usize,
     /// Sender and receiver, each with the index of its record.
     pub(super) ends: [(u32, usize); 2],
+    /// What is sent is not of the size that is received.
+    pub(super) differ: bool,
 }
 
 #[derive(Default)]
@@ -76,6 +100,9 @@ pub(super) fn pair(traces: &[&Trace], joined: &Joined) -> Pairs {
             }
         }
     }
+    let record = |rank: u32, at: usize| {
+        traces.binary_search_by_key(&rank, |t| t.rank).ok().and_then(|t| traces[t].records.get(at))
+    };
     let whole: BTreeMap<u32, bool> = traces.iter().map(|t| (t.rank, t.whole && !t.cut)).collect();
     let ways: BTreeSet<Way> = sends.keys().chain(receives.keys()).copied().collect();
     for way in ways {
@@ -86,7 +113,10 @@ pub(super) fn pair(traces: &[&Trace], joined: &Joined) -> Pairs {
         let count = |side: &Side| if known(way.1) && known(way.2) { side.all } else { side.open.len() };
         let (sent, taken) = (count(out), count(into));
         if let (Some(a), Some(b)) = (out.open.first(), into.open.first()) {
-            pairs.met.push(Met { group: way.0, ends: [(way.1, *a), (way.2, *b)] });
+            // As many of both: then the oldest belong together.
+            let even = out.open.len() == into.open.len();
+            let differ = even && sizes_differ(record(way.1, *a), record(way.2, *b));
+            pairs.met.push(Met { group: way.0, ends: [(way.1, *a), (way.2, *b)], differ });
         }
         let (side, sends, extra) =
             if sent > taken { (out, true, sent - taken) } else { (into, false, taken - sent) };
@@ -101,40 +131,74 @@ pub(super) fn pair(traces: &[&Trace], joined: &Joined) -> Pairs {
     }
     answer_any(&mut pairs);
     accuse(&mut pairs, traces);
+    pairs.index();
     pairs
+}
+
+/// Whether the one send and the one receive are of different size: bytes are not known, so the types must be the same.
+fn sizes_differ(out: Option<&Record>, into: Option<&Record>) -> bool {
+    let (Some(out), Some(into)) = (out, into) else { return false };
+    let one = |shapes: &[Vec<i64>]| shapes.len() == 1;
+    let (given, filled) = (&out.op.inputs, &into.op.outputs);
+    one(given)
+        && one(filled)
+        && out.op.input_dtypes.first() == into.op.output_dtypes.first()
+        && numel(given) != numel(filled)
 }
 
 /// A receive from anybody takes a send that has no partner.
 fn answer_any(pairs: &mut Pairs) {
-    let any = std::mem::take(&mut pairs.any);
-    for (group, rank, record) in any {
-        let found = pairs.lone.iter().position(|l| l.group == group && l.sends && l.peer == rank);
-        match found {
+    if pairs.any.is_empty() {
+        return;
+    }
+    let mut sends: BTreeMap<(usize, u32), VecDeque<usize>> = BTreeMap::new();
+    for (at, lone) in pairs.lone.iter().enumerate().filter(|l| l.1.sends) {
+        sends.entry((lone.group, lone.peer)).or_default().push_back(at);
+    }
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
+    for (group, rank, record) in std::mem::take(&mut pairs.any) {
+        match sends.get_mut(&(group, rank)).and_then(VecDeque::pop_front) {
             Some(at) => {
-                let lone = pairs.lone.remove(at);
-                pairs.met.push(Met { group, ends: [(lone.rank, lone.record), (rank, record)] });
+                taken.insert(at);
+                let lone = &pairs.lone[at];
+                pairs.met.push(Met {
+                    group,
+                    ends: [(lone.rank, lone.record), (rank, record)],
+                    differ: false,
+                });
             }
             None => pairs.any.push((group, rank, record)),
         }
     }
+    let mut at = 0;
+    pairs.lone.retain(|_| {
+        at += 1;
+        !taken.contains(&(at - 1))
+    });
 }
 
 /// Who receives from one while another sends to it (or sends to one while
 /// another receives from it) may have the wrong peer, or may just not have come
 /// to the other one yet. A peer that it has dealt with before is right.
 fn accuse(pairs: &mut Pairs, traces: &[&Trace]) {
-    let all = pairs.lone.clone();
+    // Who wants something of a rank, the first two: group, of whom, whether he sends.
+    let mut wanted: FxHashMap<(usize, u32, bool), Vec<u32>> = FxHashMap::default();
+    for lone in &pairs.lone {
+        let list = wanted.entry((lone.group, lone.peer, lone.sends)).or_default();
+        if list.len() < 2 && !list.contains(&lone.rank) {
+            list.push(lone.rank);
+        }
+    }
     for lone in &mut pairs.lone {
-        lone.conflict = all.iter().any(|o| {
-            o.group == lone.group && o.peer == lone.rank && o.rank != lone.peer && o.sends != lone.sends
-        });
+        let others = wanted.get(&(lone.group, lone.rank, !lone.sends));
+        lone.conflict = others.is_some_and(|o| o.iter().any(|r| *r != lone.peer));
         if !lone.conflict {
             continue;
         }
-        let own = traces.iter().filter(|t| t.rank == lone.rank || t.rank == lone.peer);
+        let of = |rank: u32| traces.binary_search_by_key(&rank, |t| t.rank).ok().map(|at| traces[at]);
         let mut dealt = 0;
         let mut others = 0;
-        for trace in own {
+        for trace in [of(lone.rank), of(lone.peer)].into_iter().flatten() {
             let other = if trace.rank == lone.rank { lone.peer } else { lone.rank };
             for record in &trace.records {
                 match record.kind {
@@ -146,7 +210,7 @@ fn accuse(pairs: &mut Pairs, traces: &[&Trace]) {
                 }
             }
         }
-        let whole = traces.iter().any(|t| t.rank == lone.rank && t.whole);
+        let whole = of(lone.rank).is_some_and(|t| t.whole);
         lone.wrong = dealt <= 1 && (whole || others > 0);
     }
 }

@@ -66,6 +66,34 @@ fn oddities(traces: &[&Trace], problems: &mut Vec<String>) {
     }
 }
 
+/// What to say of dumps that could not be read.
+pub(super) fn unread(names: &BTreeMap<u32, String>) -> Option<String> {
+    let list: Vec<String> =
+        names.iter().take(8).map(|(rank, name)| format!("{name} (rank {rank})")).collect();
+    let more = names.len().saturating_sub(list.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!list.is_empty()).then(|| format!("dumps that could not be read: {}{more}", list.join(", ")))
+}
+
+/// What to say where the dumps do not tell alike who belongs to the group of all.
+pub(super) fn members(traces: &[&Trace]) -> Option<String> {
+    let mut told: BTreeMap<&RankSet, RankSet> = BTreeMap::new();
+    for trace in traces.iter().filter(|t| !t.partial) {
+        for group in trace.groups.iter().filter(|g| g.all && !g.ranks.is_empty()) {
+            told.entry(&group.ranks).or_default().insert(trace.rank);
+        }
+    }
+    if told.len() < 2 {
+        return None;
+    }
+    let parts: Vec<String> = told
+        .iter()
+        .take(4)
+        .map(|(members, by)| format!("ranks {members} by the dump of {}", super::words::ranks(by)))
+        .collect();
+    Some(format!("The dumps do not tell the same members of the group of all: {}.", parts.join("; ")))
+}
+
 /// All ranks that exist: those that were read, those that groups name, and
 /// those between, since ranks have no gaps.
 pub(super) fn world(traces: &[&Trace], absent: &RankSet) -> RankSet {

@@ -192,7 +192,32 @@ fn pair(scene: &Scene<'_>, wait: &Wait) -> Fault {
             format!("{} receives from any rank of {label}, and none sends to it", words::ranks(&waiting));
         return fault;
     }
+    if let Some(text) = sizes(scene, wait) {
+        let mut fault =
+            scene.fault(wait, FaultKind::Mismatch { what: super::What::Size }, waiting.clone(), waiting);
+        fault.detail = text;
+        return fault;
+    }
     let mut fault = scene.fault(wait, FaultKind::StuckAll, RankSet::new(), waiting);
     fault.detail = format!("both sides of {op} of {label} are there and neither has finished");
     fault
+}
+
+/// What to say where what is sent is not of the size that is received.
+fn sizes(scene: &Scene<'_>, wait: &Wait) -> Option<String> {
+    let Place::Pair(group, from, to, _) = wait.place else { return None };
+    let met = |m: &&super::pairs::Met| m.group == group && m.ends[0].0 == from && m.ends[1].0 == to;
+    let met = scene.pairs.met.iter().find(met).filter(|m| m.differ)?;
+    let record = |end: (u32, usize)| scene.trace(end.0).and_then(|t| t.records.get(end.1));
+    let (out, into) = (record(met.ends[0])?, record(met.ends[1])?);
+    let one = |shapes: &[Vec<i64>], types: &[String]| {
+        let shape = shapes.first().map_or_else(String::new, |dims| format!("{dims:?}").replace(", ", ","));
+        format!("{shape} {}", types.first().map_or("", String::as_str)).trim_end().to_string()
+    };
+    Some(format!(
+        "rank {from} sends {} to rank {to} in {}, which receives {}: the size differs, and nothing says which is right",
+        one(&out.op.inputs, &out.op.input_dtypes),
+        scene.group(wait).label(),
+        one(&into.op.outputs, &into.op.output_dtypes),
+    ))
 }

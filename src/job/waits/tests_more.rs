@@ -125,7 +125,7 @@ fn a_stage_that_stopped_is_not_the_wrong_peer_of_its_neighbour() {
     job.push([1], &p2p("1", 6, "recv 1<-2", false));
     let report = job.report();
     let fault = only(&report);
-    assert_eq!((fault.kind, fault.ranks.to_string()), (FaultKind::P2p, "2".into()));
+    assert_eq!((fault.kind, fault.ranks.to_string()), (FaultKind::Missing, "2".into()));
     assert_eq!((fault.waiting.to_string(), fault.behind.to_string()), ("1".into(), "0".into()));
 }
 
@@ -135,7 +135,7 @@ fn a_send_that_nobody_takes() {
     let mut job = pipeline();
     job.push([1], &p2p("1", 7, "send 1->2", false));
     let report = job.report();
-    assert_eq!((only(&report).kind, only(&report).ranks.to_string()), (FaultKind::P2p, "2".into()));
+    assert_eq!((only(&report).kind, only(&report).ranks.to_string()), (FaultKind::Missing, "2".into()));
     // All others are in a collective: the send is one too many.
     let mut job = pipeline();
     job.push([1], &p2p("1", 7, "send 1->2", false));

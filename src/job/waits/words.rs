@@ -37,7 +37,8 @@ impl Why {
             Self::Behind => "stopped earlier in the group",
             Self::NoPartner => "is not at the other side",
             Self::Cut => "its dump is cut",
-            Self::Absent => "nothing is given of it",
+            Self::Absent => "no dump is given of it",
+            Self::Unread => "its dump could not be read",
         }
     }
 }
@@ -76,16 +77,7 @@ impl Scene<'_> {
     pub(super) fn record(&self, wait: &Wait, rank: u32) -> Option<&Record> {
         match wait.place {
             Place::Collective(group, seq) => self.joined.groups[group].member(rank)?.at(self.traces, seq),
-            Place::Pair(group, ..) => {
-                let lone =
-                    self.pairs.lone.iter().find(|l| l.group == group && l.rank == rank).map(|l| l.record);
-                let met = || {
-                    let ends = self.pairs.met.iter().filter(|m| m.group == group).flat_map(|m| m.ends);
-                    ends.into_iter().find(|e| e.0 == rank).map(|e| e.1)
-                };
-                let any = || self.pairs.any.iter().find(|a| a.0 == group && a.1 == rank).map(|a| a.2);
-                self.trace(rank)?.records.get(lone.or_else(met).or_else(any)?)
-            }
+            Place::Pair(group, ..) => self.trace(rank)?.records.get(self.pairs.record(group, rank)?),
         }
     }
 
@@ -115,9 +107,28 @@ impl Scene<'_> {
                 format!("{who} never came to the other side of {op} of {group}, in which {there}")
             }
             Why::Cut => format!(
-                "{there} in {op} of {group}; all others have entered it, and the dump of {who} is cut"
+                "{there} in {op} of {group}; the dump of {who} is cut, so what that rank did last is not known"
             ),
+            Why::Unread => {
+                let names: Vec<&str> = culprits
+                    .iter()
+                    .filter_map(|r| self.joined.unread.get(&r))
+                    .take(4)
+                    .map(String::as_str)
+                    .collect();
+                format!(
+                    "{there} in {op} of {group}; the dump of {who} ({}) could not be read, so what that rank did is not known",
+                    names.join(", ")
+                )
+            }
             Why::Absent => {
+                let (absent, all) = self.absent();
+                if self.sparse() {
+                    return format!(
+                        "{there} in {op} of {group}; of {absent} of {all} ranks there is no dump, so the input does not show \
+                         whom it waits for: give the dumps of {who}"
+                    );
+                }
                 let all = if matches!(wait.place, Place::Collective(..)) {
                     "all others have entered it"
                 } else {
@@ -182,7 +193,7 @@ impl Scene<'_> {
     }
 
     fn seen_of(&self, wait: &Wait, rank: u32) -> String {
-        let Some(trace) = self.trace(rank) else { return "nothing is given of this rank".into() };
+        let Some(trace) = self.trace(rank) else { return "no dump of this rank is given".into() };
         let mut parts = Vec::new();
         if let Place::Collective(at, seq) = wait.place
             && let Some(member) = self.joined.groups[at].member(rank)

@@ -314,7 +314,7 @@ impl<'a> Draft<'a> {
     /// What the input does not show, and where it disagrees with itself.
     pub(crate) fn missing(&mut self, heading: &str) {
         let against = self.report.job.contradictions.iter().map(|c| format!("Sources disagree: {c}"));
-        let list: Vec<String> = self.report.not_seen.iter().cloned().chain(against).collect();
+        let list: Vec<String> = against.chain(self.report.not_seen.iter().cloned()).collect();
         self.list(heading, &list, ("thing not visible", "things not visible"));
     }
 

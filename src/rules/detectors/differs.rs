@@ -2,25 +2,98 @@
 
 use super::Detected;
 use crate::base::{RankSet, Release};
-use crate::job::{EventId, slot_of};
+use crate::job::{EventId, ProcessId, slot_of};
 use crate::knowledge::Kind;
 use crate::rules::cond::Context;
+use crate::settings;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Who says something: a rank, else its process, else a host, else an event of nobody known.
+type Who = (Option<u32>, Option<ProcessId>, Option<String>, EventId);
+
+fn who(rank: Option<u32>, process: Option<ProcessId>, host: Option<&String>, event: EventId) -> Who {
+    match (rank, process, host) {
+        (Some(r), ..) => (Some(r), None, None, 0),
+        (_, Some(p), _) => (None, Some(p), None, 0),
+        (.., Some(h)) => (None, None, Some(h.clone()), 0),
+        _ => (None, None, None, event),
+    }
+}
+
+/// Who has one of several values.
+#[derive(Default)]
+struct Holders {
+    /// The value as the first of them writes it.
+    text: String,
+    /// Each once, however often it says so: these are the votes.
+    who: BTreeSet<Who>,
+    ranks: RankSet,
+    hosts: BTreeSet<String>,
+    events: Vec<EventId>,
+}
+
+/// One thing that must agree: its values.
+#[derive(Default)]
+struct Values(BTreeMap<String, Holders>);
+
+impl Values {
+    fn add(
+        &mut self,
+        key: String,
+        text: &str,
+        who: Who,
+        rank: Option<u32>,
+        host: Option<&String>,
+        e: EventId,
+    ) {
+        let entry = self.0.entry(key).or_default();
+        if entry.text.is_empty() {
+            entry.text = text.to_string();
+        }
+        entry.who.insert(who);
+        entry.ranks.extend(&rank.into_iter().collect());
+        entry.hosts.extend(host.cloned());
+        entry.events.push(e);
+    }
+
+    /// Whether a majority shows who is to blame.
+    fn majority(&self) -> bool {
+        let most = self.most();
+        self.0.values().filter(|v| v.who.len() == most).count() == 1
+    }
+
+    fn most(&self) -> usize {
+        self.0.values().map(|v| v.who.len()).max().unwrap_or(0)
+    }
+
+    /// Adds what differs to the answer: those outvoted, or all where nobody is.
+    fn tell(&self, out: &mut Detected) {
+        let (most, majority) = (self.most(), self.majority());
+        for v in self.0.values() {
+            if !majority || v.who.len() < most {
+                out.ranks.extend(&v.ranks);
+                out.hosts.extend(v.hosts.iter().cloned());
+            }
+            out.events.extend(v.events.iter().take(2));
+        }
+        let seen: Vec<&str> = self.0.values().map(|v| v.text.as_str()).collect();
+        out.text = match out.text.as_str() {
+            "" => format!("seen: {}", seen.join(", ")),
+            before => format!("{before}; {}", seen.join(", ")),
+        };
+    }
+}
 
 /// Ranks of one job differ in something that must agree.
 pub(super) fn differs(cx: &Context<'_>, what: &str) -> Option<Detected> {
-    let mut by_value: BTreeMap<String, (RankSet, BTreeSet<String>, Vec<EventId>)> = BTreeMap::new();
-    let mut add = |value: String, rank: Option<u32>, host: Option<String>, e: EventId| {
-        let entry = by_value.entry(value).or_default();
-        entry.0.extend(&rank.into_iter().collect());
-        entry.1.extend(host);
-        entry.2.push(e);
-    };
+    let mut values = Values::default();
     match what {
         "nccl-version" => {
             for r in cx.job.releases.get("nccl").into_iter().flatten() {
                 if cx.job.events[r.event as usize].attempt == cx.job.current {
-                    add(r.release.to_string(), r.rank, r.host.clone(), r.event);
+                    let (text, who) =
+                        (r.release.to_string(), who(r.rank, r.process, r.host.as_ref(), r.event));
+                    values.add(text.clone(), &text, who, r.rank, r.host.as_ref(), r.event);
                 }
             }
         }
@@ -32,39 +105,52 @@ pub(super) fn differs(cx: &Context<'_>, what: &str) -> Option<Detected> {
                 for &e in list {
                     if let Some(n) = slot_of(cx.catalogue, cx.job.event(e), "network") {
                         let p = &cx.job.events[e as usize];
-                        add(n.to_string(), p.rank, p.host.clone(), e);
+                        let who = who(p.rank, p.process, p.host.as_ref(), e);
+                        values.add(n.to_string(), n, who, p.rank, p.host.as_ref(), e);
                     }
                 }
             }
         }
-        _ => {
-            for v in cx.knowledge.tables.variables.iter().filter(|v| v.same) {
-                let Some(list) = cx.job.settings.get(&v.name) else { continue };
-                let values: BTreeSet<&str> = list.iter().map(|s| s.value.as_str()).collect();
-                if values.len() > 1 {
-                    for s in list {
-                        add(format!("{}={}", v.name, s.value), s.rank, s.host.clone(), s.event);
-                    }
-                    break;
-                }
-            }
-        }
+        _ => return variables(cx),
     }
-    if by_value.len() < 2 {
+    if values.0.len() < 2 {
         return None;
     }
-    let most = by_value.values().map(|v| v.2.len()).max().unwrap_or(0);
-    let largest = by_value.values().filter(|v| v.2.len() == most).count();
     let mut out = Detected::default();
-    for v in by_value.values() {
-        if largest > 1 || v.2.len() < most {
-            out.ranks.extend(&v.0);
-            out.hosts.extend(v.1.iter().cloned());
-        }
-        out.events.extend(v.2.iter().take(2));
-    }
-    out.text = format!("seen: {}", by_value.keys().cloned().collect::<Vec<_>>().join(", "));
+    values.tell(&mut out);
     Some(out)
+}
+
+/// All variables that must agree and do not, by what their values mean. Where a majority shows for some of them who
+/// is to blame, the others blame nobody else.
+fn variables(cx: &Context<'_>) -> Option<Detected> {
+    let mut found = Vec::new();
+    for v in cx.knowledge.tables.variables.iter().filter(|v| v.same) {
+        let Some(list) = cx.job.settings.get(&v.name) else { continue };
+        let said: Vec<(String, Who)> = list
+            .iter()
+            .map(|s| (settings::meaning(v, &s.value), who(s.rank, s.process, s.host.as_ref(), s.event)))
+            .collect();
+        // Who has several values in the course of a run differs from itself, which says nothing about the others.
+        let mut own: BTreeMap<&Who, BTreeSet<&str>> = BTreeMap::new();
+        said.iter().for_each(|(means, who)| {
+            own.entry(who).or_default().insert(means);
+        });
+        let mut values = Values::default();
+        for (s, (means, who)) in list.iter().zip(&said) {
+            if own[who].len() == 1 {
+                let text = format!("{}={}", v.name, s.value);
+                values.add(means.clone(), &text, who.clone(), s.rank, s.host.as_ref(), s.event);
+            }
+        }
+        if values.0.len() > 1 {
+            found.push(values);
+        }
+    }
+    let sure = found.iter().any(Values::majority);
+    let mut out = Detected::default();
+    found.iter().filter(|v| v.majority() || !sure).for_each(|v| v.tell(&mut out));
+    (!found.is_empty()).then_some(out)
 }
 
 /// Wordings of releases that cannot be the same one: the processes run different NCCL releases.

@@ -23,11 +23,12 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 26] = [
+pub(super) const NAMES: [&str; 28] = [
     "silent-rank",
     "waits-all",
     "members-missing",
     "dump-missing",
+    "dump-absent",
     "dump-mismatch",
     "dump-stuck",
     "step-behind",
@@ -49,6 +50,7 @@ pub(super) const NAMES: [&str; 26] = [
     "waits-mismatch",
     "told-only",
     "stack-outlier",
+    "stacks-wait",
     "ras-behind",
 ];
 
@@ -59,9 +61,10 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "silent-rank" => waits::silent_rank(cx),
         "waits-all" => waits::waits_all(cx),
         "members-missing" => ends::members_missing(cx),
-        "dump-missing" => waits::dump(cx, &["missing", "no-dump", "late"]),
-        "dump-mismatch" => waits::dump(cx, &["mismatch", "order", "p2p"]),
-        "dump-stuck" => waits::dump(cx, &["stuck"]),
+        "dump-missing" => waits::dump(cx, &["missing", "late"], what),
+        "dump-absent" => waits::absent(cx, what),
+        "dump-mismatch" => waits::dump(cx, &["mismatch", "order", "p2p"], what),
+        "dump-stuck" => waits::dump(cx, &["stuck"], what),
         "step-behind" => progress::step_behind(cx),
         "exit-zero-early" => ends::exit_zero_early(cx),
         "failed-no-cause" => ends::failed_no_cause(cx),
@@ -81,6 +84,7 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "waits-mismatch" => waits::waits(cx, &["mismatch", "order", "p2p"]),
         "told-only" => waits::told_only(cx, what),
         "stack-outlier" => waits::stack_outlier(cx),
+        "stacks-wait" => waits::stacks_wait(cx),
         "ras-behind" => waits::ras_behind(cx, what),
         _ => None,
     }

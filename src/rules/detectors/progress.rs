@@ -2,6 +2,7 @@
 
 use super::Detected;
 use crate::base::{RankSet, Stamp};
+use crate::catalogue::time_of;
 use crate::job::{EventId, State, slot_of, steps};
 use crate::knowledge::Kind;
 use crate::rules::cond::Context;
@@ -47,8 +48,7 @@ pub(super) fn silent_until_ended(cx: &Context<'_>, how: &str) -> Option<Detected
     let job = cx.job;
     let of = |kind: Kind| move |e: &EventId| job.entry(cx.catalogue, *e).kind == kind;
     let ended = job.current().find(of(Kind::Cancelled))?;
-    let at = slot_of(cx.catalogue, job.event(ended), "at").and_then(|t| crate::text::stamp(t.as_bytes()));
-    let at = at.map(|s| s.0).or(job.event(ended).time)?;
+    let at = slot_of(cx.catalogue, job.event(ended), "at").and_then(time_of).or(job.event(ended).time)?;
     // The last step, and how long one takes.
     let mut step: Option<(Stamp, EventId)> = None;
     let (mut every, mut told) = (QUIET / STEPS, false);

@@ -4,7 +4,7 @@
 use super::Detected;
 use crate::base::RankSet;
 use crate::catalogue::built_in;
-use crate::job::waits::{Fault, Front};
+use crate::job::waits::{Fault, FaultKind, Front, Proof, Sure};
 use crate::job::{EventId, fault_name, slot_of};
 use crate::knowledge::{Kind, Role};
 use crate::rules::cond::Context;
@@ -58,7 +58,7 @@ pub(super) fn silent_rank(cx: &Context<'_>) -> Option<Detected> {
     }
     let mut events = events;
     events.truncate(4);
-    let text = format!("rank {silent} did not report waiting where rank {waiting} waited");
+    let text = format!("{} did not report waiting where {} waited", words(&silent), words(&waiting));
     Some(Detected { events, ranks: silent, hosts: BTreeSet::new(), text })
 }
 
@@ -101,10 +101,71 @@ fn told(faults: &[&Fault]) -> Option<Detected> {
     (!out.text.is_empty()).then_some(out)
 }
 
-/// What Flight Recorder dumps show, alone or with lines.
-pub(super) fn dump(cx: &Context<'_>, kinds: &[&str]) -> Option<Detected> {
-    let faults = faults(cx, kinds, false);
-    let mut out = told(&faults)?;
+/// What Flight Recorder dumps show, alone or with lines. `what`: how far they show it (`passed`: somebody waited until a
+/// time limit; `open`: no limit is seen to have passed; `shown`: one of these; `doubt`: a job at work may look so).
+pub(super) fn dump(cx: &Context<'_>, kinds: &[&str], what: &str) -> Option<Detected> {
+    let mut faults = faults(cx, kinds, false);
+    let most = faults.iter().map(|f| f.proof).max()?;
+    let asked = match what {
+        "passed" => most == Proof::Passed,
+        "open" => most == Proof::Open,
+        "shown" => most > Proof::Doubt,
+        "doubt" => most == Proof::Doubt,
+        _ => true,
+    };
+    if !asked {
+        return None;
+    }
+    if most > Proof::Doubt {
+        faults.retain(|f| f.proof > Proof::Doubt);
+    }
+    let mut out = of_dumps(cx, kinds, &faults)?;
+    match most {
+        Proof::Open if kinds.contains(&"missing") => {
+            out.text.push_str(". No time limit is seen to have passed; it is a hang if it lasts");
+        }
+        Proof::Doubt => match cx.job.waits.iter().find_map(|w| w.contradictions.first()) {
+            Some(against) => {
+                let against = against.trim_end_matches('.');
+                out.text.push_str(&format!(". But the input contradicts itself: {against}"));
+            }
+            None => out.text.push_str(
+                ". Dumps of a job at work look like this too, for a moment: it is a hang if dumps that are taken later show the \
+                 same",
+            ),
+        },
+        _ => {}
+    }
+    Some(out)
+}
+
+/// Ranks of which there is no dump, where nothing better is seen: `few` among many dumps, or so `many` (or files that
+/// could not be read) that it says nothing about them.
+pub(super) fn absent(cx: &Context<'_>, what: &str) -> Option<Detected> {
+    let all = || cx.job.waits.iter().flat_map(|w| &w.faults);
+    if all().any(Fault::is_shown) {
+        return None;
+    }
+    let few = |f: &&Fault| f.sure != Sure::Guess && f.proof != Proof::Doubt;
+    let faults: Vec<&Fault> = all().filter(|f| !f.lines && f.kind == FaultKind::NoDump).collect();
+    let some_few = faults.iter().any(few);
+    let wanted: Vec<&Fault> = match what {
+        "few" => faults.into_iter().filter(few).collect(),
+        _ if some_few => Vec::new(),
+        _ => faults,
+    };
+    let mut out = of_dumps(cx, &["no-dump"], &wanted)?;
+    if what == "few" {
+        out.text.push_str(
+            ". That there is no dump of it beside those of the others speaks for that rank and is no proof: it may only not be \
+             among the files",
+        );
+    }
+    Some(out)
+}
+
+fn of_dumps(cx: &Context<'_>, kinds: &[&str], faults: &[&Fault]) -> Option<Detected> {
+    let mut out = told(faults)?;
     if let Some(id) = cx.catalogue.message(built_in::DUMP) {
         let own = |e: &EventId| {
             let name = slot_of(cx.catalogue, cx.job.event(*e), "fault").unwrap_or("");
@@ -134,38 +195,68 @@ fn lines_of(cx: &Context<'_>, fault: &Fault) -> Vec<EventId> {
 /// In the only answer of RAS (message `what`) a few ranks of a communicator have launched less than the others.
 pub(super) fn ras_behind(cx: &Context<'_>, what: &str) -> Option<Detected> {
     let mut by: BTreeMap<&str, Vec<(i64, RankSet, EventId)>> = BTreeMap::new();
-    let mut sources: BTreeSet<u32> = BTreeSet::new();
-    for &e in cx.resolve(what).iter().flat_map(|id| cx.of(*id)) {
+    let all: Vec<EventId> = cx.resolve(what).iter().flat_map(|id| cx.of(*id)).copied().collect();
+    let source = |e: EventId| cx.job.events[e as usize].source;
+    let time = |e: EventId| slot_of(cx.catalogue, cx.job.event(e), "at").unwrap_or("");
+    let times: BTreeSet<&str> = all.iter().map(|e| time(*e)).collect();
+    let sources: BTreeSet<u32> = all.iter().map(|e| source(*e)).collect();
+    // Several files are one answer where they tell one and the same time.
+    if sources.len() > 1 && (times.len() > 1 || times.contains("")) {
+        return None;
+    }
+    let last = sources.last().copied()?;
+    for e in all.into_iter().filter(|e| source(*e) == last) {
         let text = |slot| slot_of(cx.catalogue, cx.job.event(e), slot);
         let count = text("enqueued").and_then(|t| t.parse().ok());
         if let (Some(group), Some(ranks), Some(count)) =
             (text("group"), text("ranks").and_then(RankSet::parse), count)
         {
-            sources.insert(cx.job.events[e as usize].source);
             by.entry(group).or_default().push((count, ranks, e));
         }
-    }
-    if sources.len() != 1 {
-        return None;
     }
     by.retain(|_, list| list.len() > 1);
     let (group, list) = by.into_iter().max_by_key(|(_, l)| l.iter().map(|x| x.1.len()).sum::<usize>())?;
     let most = list.iter().map(|l| l.0).max()?;
     let behind: Vec<_> = list.iter().filter(|l| l.0 < most).collect();
+    let least = behind.iter().map(|l| l.0).min()?;
     let ranks = behind.iter().fold(RankSet::new(), |mut all, l| {
         all.extend(&l.1);
         all
     });
     let all: usize = list.iter().map(|l| l.1.len()).sum();
+    let by = match most - least {
+        1 => "one operation".to_string(),
+        n => format!("up to {n} operations"),
+    };
     (ranks.len() * 3 <= all).then(|| Detected {
         events: behind.iter().map(|l| l.2).chain(list.iter().filter(|l| l.0 == most).map(|l| l.2)).take(4).collect(),
         text: format!(
-            "of {group} rank {ranks} has launched fewer operations than the {most} of the others, which is normal in a \
-             running job: ask RAS again, and look here if the counts stay"
+            "of {group} {} had launched {by} less than the {most} of the others when RAS was asked, which is normal in a running \
+             job: ask RAS again, and look here if the counts stay",
+            words(&ranks)
         ),
         ranks,
         ..Detected::default()
     })
+}
+
+fn words(ranks: &RankSet) -> String {
+    format!("rank{} {ranks}", if ranks.len() == 1 { "" } else { "s" })
+}
+
+/// All stacks stand in a collective or wait for the device: nobody is busy elsewhere.
+pub(super) fn stacks_wait(cx: &Context<'_>) -> Option<Detected> {
+    let stacks = &cx.job.stacks;
+    if stacks.len() < 2 || !stacks.iter().all(|s| s.waits) {
+        return None;
+    }
+    let events = stacks.iter().filter_map(|s| s.event).take(4).collect();
+    let text = format!(
+        "all {} stacks stand in a collective or wait for the device; one stack of each does not tell whether they move: take them \
+         again after a minute",
+        stacks.len()
+    );
+    Some(Detected { events, text, ..Detected::default() })
 }
 
 /// Most stacks stand in a collective, a few do not: those ranks are busy elsewhere.
@@ -180,7 +271,8 @@ pub(super) fn stack_outlier(cx: &Context<'_>) -> Option<Detected> {
     let at = busy.iter().find_map(|s| s.frames.first()).cloned().unwrap_or_default();
     let mut events: Vec<EventId> = busy.iter().filter_map(|s| s.event).take(3).collect();
     events.extend(wait.iter().filter_map(|s| s.event).take(2));
-    let text = format!("rank {out} stands in {at} while {} others wait in a collective", waiting.len());
+    let stand = if out.len() == 1 { "stands" } else { "stand" };
+    let text = format!("{} {stand} in {at} while {} others wait in a collective", words(&out), waiting.len());
     Some(Detected { events, ranks: out, text, ..Detected::default() })
 }
 
@@ -220,6 +312,7 @@ pub(super) fn told_only(cx: &Context<'_>, what: &str) -> Option<Detected> {
     }
     out.events.truncate(3);
     out.events.extend(waits.iter().take(2));
-    out.text = format!("rank {} was told of the timeout by others and had none itself", out.ranks);
+    let (was, itself) = if out.ranks.len() == 1 { ("was", "itself") } else { ("were", "themselves") };
+    out.text = format!("{} {was} told of the timeout by others and had none {itself}", words(&out.ranks));
     (!out.ranks.is_empty() && !waiting.is_empty()).then_some(out)
 }

@@ -2,7 +2,7 @@
 //! `name` and `value`, and every object under such a key. Each is one
 //! environment. Line numbers are found again in the text.
 
-use super::super::{Assignment, Environment};
+use super::super::{Assignment, Environment, Role};
 use super::is_name;
 use serde_json::Value;
 
@@ -11,14 +11,22 @@ const KEYS: [&str; 5] = ["env", "environment", "env_vars", "environmentvariables
 pub(super) fn read(source: &str, text: &str) -> Vec<Environment> {
     let mut found = Vec::new();
     if let Ok(value) = serde_json::from_str::<Value>(text) {
-        walk(&value, "", 0, &mut found);
+        let mut pods = 0;
+        walk(
+            &value,
+            "",
+            0,
+            &Place { bare: kind(&value) == "Pod", ..Place::default() },
+            &mut pods,
+            &mut found,
+        );
     }
     let several = found.len() > 1;
     let mut from = 0;
     found
         .into_iter()
         .enumerate()
-        .map(|(nth, pairs)| Environment {
+        .map(|(nth, (place, pairs))| Environment {
             source: source.into(),
             part: if several { format!("environment {}", nth + 1) } else { String::new() },
             variables: pairs
@@ -30,14 +38,62 @@ pub(super) fn read(source: &str, text: &str) -> Vec<Environment> {
                     Assignment { name, value, line }
                 })
                 .collect(),
+            role: place.role,
+            open: place.open,
         })
         .collect()
 }
 
+/// What is known of what is being walked through.
+#[derive(Clone, Default)]
+struct Place {
+    role: Role,
+    /// Whether the object is a pod that no job made.
+    bare: bool,
+    open: bool,
+}
+
+fn kind(value: &Value) -> &str {
+    value.get("kind").and_then(Value::as_str).unwrap_or("")
+}
+
 type Pairs = Vec<(String, Option<String>)>;
 
-fn walk(value: &Value, key: &str, depth: usize, out: &mut Vec<Pairs>) {
+fn walk(
+    value: &Value,
+    key: &str,
+    depth: usize,
+    place: &Place,
+    pods: &mut usize,
+    out: &mut Vec<(Place, Pairs)>,
+) {
     if depth > 64 {
+        return;
+    }
+    let place = &match key {
+        "data" | "initContainers" | "ephemeralContainers" | "Launcher" | "headGroupSpec" => {
+            Place { role: Role::Other, ..place.clone() }
+        }
+        _ => place.clone(),
+    };
+    if key == "containers"
+        && place.role != Role::Other
+        && let Value::Array(list) = value
+    {
+        *pods += 1;
+        for item in list {
+            let name = item.get("name").and_then(Value::as_str).unwrap_or("").to_string();
+            let role =
+                Role::Container { job: usize::from(!place.bare), pod: *pods, name, alone: list.len() == 1 };
+            walk(
+                item,
+                "",
+                depth + 1,
+                &Place { role, bare: place.bare, open: item.get("envFrom").is_some() },
+                pods,
+                out,
+            );
+        }
         return;
     }
     let mut pairs = Pairs::new();
@@ -48,7 +104,8 @@ fn walk(value: &Value, key: &str, depth: usize, out: &mut Vec<Pairs>) {
                 if named && let Some(pair) = pair(item) {
                     pairs.push(pair);
                 } else {
-                    walk(item, "", depth + 1, out);
+                    let bare = place.bare || kind(item) == "Pod";
+                    walk(item, "", depth + 1, &Place { bare, ..place.clone() }, pods, out);
                 }
             }
             // A bare list of assignments, as `docker inspect -f '{{json .Config.Env}}'` prints.
@@ -61,14 +118,14 @@ fn walk(value: &Value, key: &str, depth: usize, out: &mut Vec<Pairs>) {
                 match v {
                     Value::String(s) if named && is_name(k) => pairs.push((k.clone(), Some(s.clone()))),
                     Value::Number(n) if named && is_name(k) => pairs.push((k.clone(), Some(n.to_string()))),
-                    _ => walk(v, k, depth + 1, out),
+                    _ => walk(v, k, depth + 1, place, pods, out),
                 }
             }
         }
         _ => {}
     }
     if !pairs.is_empty() {
-        out.push(pairs);
+        out.push((place.clone(), pairs));
     }
 }
 

@@ -3,15 +3,9 @@
 //! exported or stands before a command; in a listing every assignment counts.
 
 use super::super::{Assignment, Environment, Level, Remark};
+use super::words::{Word, here_document, logical_lines, words};
 use super::{is_name, unquoted};
 use std::collections::BTreeSet;
-
-/// A word, and whether it holds something that only the running shell knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Word {
-    text: String,
-    dynamic: bool,
-}
 
 /// An assignment with whether programs will see it.
 struct Set {
@@ -25,24 +19,41 @@ struct Reader {
     exported: BTreeSet<String>,
     /// `set -a`: every assignment is exported.
     all: bool,
-    /// Lists of `--export` without ALL: what else is exported does not reach the program.
-    only: Vec<(usize, Vec<String>)>,
+    /// Lists of `--export` without ALL: what else is exported does not reach the program. The step's line, the list's
+    /// line, its names.
+    only: Vec<(usize, usize, Vec<String>)>,
+    /// Such a list of the batch script itself, which `srun` inherits through SLURM_EXPORT_ENV.
+    inherited: Option<(usize, Vec<String>)>,
+    /// Whether it reads further files.
+    reads_more: bool,
 }
 
 pub(super) fn read(source: &str, text: &str, script: bool) -> (Vec<Environment>, Vec<Remark>) {
     let mut reader = Reader { all: !script, ..Reader::default() };
+    // A text for a command to read, up to its end; what it is.
+    let mut document: Option<(String, bool, Document)> = None;
     for (line, text) in logical_lines(text) {
+        if let Some((end, tabs, what)) = &document {
+            if if *tabs { text.trim_start_matches('\t') } else { text.as_str() } == end {
+                document = None;
+            } else {
+                match what {
+                    Document::Shell => reader.nested(&text, line),
+                    Document::Settings => reader.listed(&text, line),
+                    Document::Other => {}
+                }
+            }
+            continue;
+        }
         let directive = ["#SBATCH", "#PBS", "#BSUB"].iter().find_map(|d| text.trim_start().strip_prefix(d));
         match directive {
-            Some(rest) => reader.options(&words(rest).concat(), line),
-            None => {
-                let text = listed(&text);
-                if !script && let Some((name, value)) = described(text) {
-                    reader.set(Assignment { name: name.into(), value: Some(value.into()), line }, true);
-                    continue;
-                }
-                words(text).iter().for_each(|command| reader.command(command, line));
+            Some(rest) => reader.directive(&words(rest).concat(), line),
+            None if script => {
+                let commands = words(&text);
+                document = here_document(&text).map(|(end, tabs)| (end, tabs, Document::of(&commands)));
+                commands.iter().for_each(|command| reader.command(command, line));
             }
+            None => reader.listed(&text, line),
         }
     }
     let mut remarks = reader.not_passed(source, text);
@@ -54,7 +65,43 @@ pub(super) fn read(source: &str, text: &str, script: bool) -> (Vec<Environment>,
         .filter(|s| s.exported || exported.contains(&s.assignment.name))
         .map(|s| s.assignment)
         .collect();
-    (vec![Environment { source: source.into(), variables, ..Environment::default() }], remarks)
+    let open = reader.reads_more;
+    (vec![Environment { source: source.into(), variables, open, ..Environment::default() }], remarks)
+}
+
+/// What a script gives to a command to read.
+enum Document {
+    /// Commands, for a shell or into a script.
+    Shell,
+    /// NCCL's own file.
+    Settings,
+    /// Anything else: a program, a list of hosts.
+    Other,
+}
+
+impl Document {
+    fn of(commands: &[Vec<Word>]) -> Self {
+        let all = || commands.iter().flatten().map(|w| w.text.as_str());
+        let into = |end: &str| all().any(|w| w.trim_start_matches('>').ends_with(end));
+        if into("nccl.conf") {
+            Self::Settings
+        } else if into(".sh") || into(".sbatch") || all().any(|w| is_shell(w) || REMOTE.contains(&base(w))) {
+            Self::Shell
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// Commands that run another one elsewhere.
+const REMOTE: [&str; 5] = ["ssh", "pdsh", "clush", "parallel-ssh", "pssh"];
+
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+fn is_shell(program: &str) -> bool {
+    ["bash", "sh", "zsh", "dash", "ksh"].contains(&base(program))
 }
 
 /// What one command line sets for its programs.
@@ -84,110 +131,6 @@ fn listed(text: &str) -> &str {
     }
 }
 
-/// Lines joined where they end with a backslash, with the number of the first.
-fn logical_lines(text: &str) -> Vec<(usize, String)> {
-    let mut out: Vec<(usize, String)> = Vec::new();
-    let mut open = false;
-    for (at, line) in text.lines().enumerate() {
-        let (body, goes_on) = match line.strip_suffix('\\') {
-            Some(body) => (body, true),
-            None => (line, false),
-        };
-        match out.last_mut() {
-            Some((_, before)) if open => before.push_str(body),
-            _ => out.push((at + 1, body.to_string())),
-        }
-        open = goes_on;
-    }
-    out
-}
-
-/// The commands of a line, each as words; comments are left out.
-fn words(line: &str) -> Vec<Vec<Word>> {
-    let mut commands = vec![Vec::new()];
-    let mut word: Option<Word> = None;
-    let mut chars = line.chars().peekable();
-    let push = |c: char, word: &mut Option<Word>| {
-        word.get_or_insert_with(|| Word { text: String::new(), dynamic: false }).text.push(c);
-    };
-    while let Some(c) = chars.next() {
-        match c {
-            '#' if word.is_none() => break,
-            '\'' => {
-                word.get_or_insert_with(|| Word { text: String::new(), dynamic: false });
-                for c in chars.by_ref().take_while(|c| *c != '\'') {
-                    push(c, &mut word);
-                }
-            }
-            '"' => {
-                word.get_or_insert_with(|| Word { text: String::new(), dynamic: false });
-                while let Some(c) = chars.next() {
-                    match c {
-                        '"' => break,
-                        '\\' => {
-                            if let Some(c) = chars.next() {
-                                push(c, &mut word);
-                            }
-                        }
-                        c => {
-                            push(c, &mut word);
-                            if (c == '$' || c == '`')
-                                && let Some(w) = &mut word
-                            {
-                                w.dynamic = true;
-                            }
-                        }
-                    }
-                }
-            }
-            '\\' => {
-                if let Some(c) = chars.next() {
-                    push(c, &mut word);
-                }
-            }
-            '$' | '`' => {
-                push(c, &mut word);
-                if let Some(w) = &mut word {
-                    w.dynamic = true;
-                }
-                let close = match (c, chars.peek()) {
-                    ('$', Some('{')) => Some(('{', '}')),
-                    ('$', Some('(')) => Some(('(', ')')),
-                    ('`', _) => Some(('\0', '`')),
-                    _ => None,
-                };
-                if let Some((open, close)) = close {
-                    let mut depth = usize::from(open == '\0');
-                    for c in chars.by_ref() {
-                        push(c, &mut word);
-                        depth = if c == open {
-                            depth + 1
-                        } else if c == close {
-                            depth.saturating_sub(1)
-                        } else {
-                            depth
-                        };
-                        if depth == 0 {
-                            break;
-                        }
-                    }
-                }
-            }
-            ';' | '&' | '|' | '(' | ')' => {
-                commands.last_mut().into_iter().for_each(|l: &mut Vec<Word>| l.extend(word.take()));
-                commands.push(Vec::new());
-            }
-            c if c.is_whitespace() => {
-                commands.last_mut().into_iter().for_each(|l: &mut Vec<Word>| l.extend(word.take()));
-            }
-            c => push(c, &mut word),
-        }
-    }
-    commands.last_mut().into_iter().for_each(|l: &mut Vec<Word>| l.extend(word.take()));
-    commands.retain(|c| !c.is_empty());
-    commands
-}
-
 fn assignment(word: &Word, line: usize) -> Option<Assignment> {
     let (name, value) = word.text.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
@@ -199,7 +142,38 @@ fn assignment(word: &Word, line: usize) -> Option<Assignment> {
 }
 
 impl Reader {
+    /// Options of the batch system in the script.
+    fn directive(&mut self, args: &[Word], line: usize) {
+        let before = self.only.len();
+        self.options(args, line);
+        if let Some((_, list, names)) = self.only.drain(before..).next_back() {
+            self.inherited = Some((list, names));
+        }
+    }
+
+    /// A line of a listing.
+    fn listed(&mut self, text: &str, line: usize) {
+        let text = listed(text);
+        let all = std::mem::replace(&mut self.all, true);
+        if let Some((name, value)) = described(text) {
+            self.set(Assignment { name: name.into(), value: Some(value.into()), line }, true);
+        } else {
+            words(text).iter().for_each(|command| self.command(command, line));
+        }
+        self.all = all;
+    }
+
+    /// Commands of another shell: what they export is set for programs, the rest is theirs.
+    fn nested(&mut self, text: &str, line: usize) {
+        for a in command_line(text, line) {
+            self.set(a, true);
+        }
+    }
+
     fn set(&mut self, assignment: Assignment, exported: bool) {
+        if assignment.name == "SLURM_EXPORT_ENV" {
+            self.inherited = None;
+        }
         self.sets.push(Set { assignment, exported: exported || self.all });
     }
 
@@ -225,12 +199,23 @@ impl Reader {
             }
             "set" => {
                 let text: Vec<&str> = rest[1..].iter().map(|w| w.text.as_str()).collect();
-                self.all |=
-                    text.contains(&"allexport") || text.iter().any(|t| t.starts_with('-') && t.contains('a'));
+                let option = |sign: char| {
+                    text.iter().any(|t| t.starts_with(sign) && t[1..].contains('a'))
+                        || text.windows(2).any(|w| w[0] == format!("{sign}o") && w[1] == "allexport")
+                };
+                if option('-') {
+                    self.all = true;
+                } else if option('+') {
+                    self.all = false;
+                }
             }
+            "source" | "." if rest.len() > 1 => self.reads_more = true,
             "unset" => {
                 for w in &rest[1..] {
                     self.sets.retain(|s| s.assignment.name != w.text);
+                    if w.text == "SLURM_EXPORT_ENV" {
+                        self.inherited = None;
+                    }
                 }
             }
             _ => self.program(rest, line),
@@ -261,12 +246,47 @@ impl Reader {
         }
         let Some(program) = program else { return };
         let args = &words[before + 1..];
-        if program.text == "env" || program.text.ends_with("/env") {
+        if base(&program.text) == "env" {
             for a in args.iter().filter_map(|w| assignment(w, line)) {
                 self.set(a, true);
             }
         }
+        let lists = self.only.len();
         self.options(args, line);
+        if base(&program.text) == "srun"
+            && self.only.len() == lists
+            && !args.iter().any(|w| w.text.starts_with("--export"))
+            && let Some((list, names)) = self.inherited.clone()
+        {
+            self.only.push((line, list, names));
+        }
+        self.inner(program, args, line);
+    }
+
+    /// Commands in the words of another: `bash -c "…"`, `ssh host "…"`.
+    fn inner(&mut self, program: &Word, args: &[Word], line: usize) {
+        let mut shell = is_shell(&program.text);
+        let mut at = 0;
+        while at < args.len() {
+            let text = args[at].text.as_str();
+            if shell && text.starts_with('-') && !text.starts_with("--") && text.ends_with('c') {
+                if let Some(command) = args.get(at + 1) {
+                    self.nested(&command.text, line);
+                }
+                return;
+            }
+            shell = is_shell(text) || shell && text.starts_with('-');
+            at += 1;
+        }
+        if REMOTE.contains(&base(&program.text)) {
+            for w in args {
+                match assignment(w, line) {
+                    _ if w.text.contains(char::is_whitespace) => self.nested(&w.text, line),
+                    Some(a) => self.set(a, true),
+                    None => {}
+                }
+            }
+        }
     }
 
     /// Options by which launchers and container tools hand variables on.
@@ -284,7 +304,7 @@ impl Reader {
                         self.list(next, a);
                     } else if is_name(&next.text) {
                         // `-genv NAME value`, or the name of one that is set already.
-                        let value = args.get(at).filter(|_| w.text.ends_with("env") && w.text.len() <= 5);
+                        let value = args.get(at).filter(|_| ["-genv", "-env"].contains(&w.text.as_str()));
                         match value {
                             Some(v) => {
                                 at += 1;
@@ -353,7 +373,7 @@ impl Reader {
             }
         }
         if !all && !dynamic {
-            self.only.push((line, names));
+            self.only.push((line, line, names));
         }
     }
 
@@ -380,13 +400,25 @@ impl Reader {
                 out.push(say(a, what, Some(format!("export {}", a.name))));
             }
         }
-        for (line, names) in &self.only {
+        for (step, list, names) in &self.only {
             for s in self.sets.iter().filter(|s| s.exported && settings_only(&s.assignment.name)) {
                 let a = &s.assignment;
-                if a.line < *line && !names.contains(&a.name) && !out.iter().any(|r| r.name == a.name) {
-                    let what =
-                        format!("--export on line {line} has no ALL: {} does not reach that step.", a.name);
-                    out.push(say(a, what, Some(format!("--export=ALL,{}", names.join(",")))));
+                if a.line < *step && !names.contains(&a.name) && !out.iter().any(|r| r.name == a.name) {
+                    let what = if step == list {
+                        format!("--export on line {list} has no ALL: {} does not reach that step.", a.name)
+                    } else {
+                        format!(
+                            "--export on line {list} has no ALL, and srun on line {step} inherits that: {} does not \
+                             reach that step.",
+                            a.name
+                        )
+                    };
+                    let instead = if step == list {
+                        format!("--export=ALL,{}", names.join(","))
+                    } else {
+                        "srun --export=ALL".into()
+                    };
+                    out.push(say(a, what, Some(instead)));
                 }
             }
         }
@@ -400,97 +432,5 @@ fn settings_only(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pairs(text: &str, script: bool) -> Vec<(String, Option<String>)> {
-        let (all, _) = read("t", text, script);
-        all[0].variables.iter().map(|a| (a.name.clone(), a.value.clone())).collect()
-    }
-
-    fn one(name: &str, value: &str) -> (String, Option<String>) {
-        (name.into(), Some(value.into()))
-    }
-
-    #[test]
-    fn listings_of_all_kinds() {
-        let text = "NCCL_DEBUG=INFO\nexport NCCL_ALGO='Ring'\ndeclare -x NCCL_PROTO=\"LL\"\n# NCCL_X=1\n  \"NCCL_IB_TC=106\",\n- NCCL_IB_SL=3\nsetenv NCCL_NET Socket\n";
-        let want = [
-            one("NCCL_DEBUG", "INFO"),
-            one("NCCL_ALGO", "Ring"),
-            one("NCCL_PROTO", "LL"),
-            one("NCCL_IB_TC", "106"),
-            one("NCCL_IB_SL", "3"),
-            one("NCCL_NET", "Socket"),
-        ];
-        assert_eq!(pairs(text, false), want);
-    }
-
-    #[test]
-    fn a_script_passes_what_it_exports() {
-        let text = "#!/bin/bash\n#SBATCH --export=ALL,NCCL_IB_SL=1\nexport NCCL_DEBUG=INFO # why\nNCCL_ALGO=Ring\nNCCL_PROTO=Simple srun \\\n  --export=ALL,NCCL_IB_TC=106 ./train\nmpirun -np 4 -x NCCL_NET=IB -x PATH ./a\nMASTER_PORT=29500\nexport MASTER_ADDR=$(hostname)\n";
-        let (all, remarks) = read("job.sh", text, true);
-        let env = &all[0];
-        for (name, value) in [
-            ("NCCL_IB_SL", Some("1")),
-            ("NCCL_DEBUG", Some("INFO")),
-            ("NCCL_PROTO", Some("Simple")),
-            ("NCCL_IB_TC", Some("106")),
-            ("NCCL_NET", Some("IB")),
-        ] {
-            assert_eq!(env.value(name), value, "{name}");
-        }
-        assert_eq!(env.get("MASTER_ADDR").map(|a| a.value.clone()), Some(None));
-        assert_eq!(env.get("NCCL_IB_TC").map(|a| a.line), Some(5));
-        assert!(env.get("NCCL_ALGO").is_none());
-        let told: Vec<_> = remarks.iter().map(|r| (r.name.as_str(), r.line)).collect();
-        assert_eq!(told, [("NCCL_ALGO", 4)]);
-    }
-
-    #[test]
-    fn a_list_without_all_drops_the_rest() {
-        let text = "#!/bin/sh\nexport NCCL_DEBUG=INFO\nsrun --export=NCCL_ALGO=Ring,PATH ./t\n";
-        let (_, remarks) = read("job.sh", text, true);
-        assert_eq!(remarks.len(), 1);
-        assert!(remarks[0].say.contains("has no ALL") && remarks[0].name == "NCCL_DEBUG");
-        let text = "#!/bin/sh\nexport NCCL_DEBUG=INFO\nsrun --export=ALL,NCCL_ALGO=Ring ./t\n";
-        assert!(read("job.sh", text, true).1.is_empty());
-    }
-
-    #[test]
-    fn later_exports_and_set_a_count() {
-        let text = "#!/bin/sh\nNCCL_DEBUG=INFO\nexport NCCL_DEBUG\n";
-        assert_eq!(pairs(text, true), [one("NCCL_DEBUG", "INFO")]);
-        let text = "#!/bin/sh\nset -a\nNCCL_DEBUG=INFO\n";
-        assert_eq!(pairs(text, true), [one("NCCL_DEBUG", "INFO")]);
-        let text = "#!/bin/sh\nNCCL_DEBUG=INFO\nmpirun -x NCCL_DEBUG ./t\n";
-        assert!(read("j", text, true).1.is_empty());
-        let text = "#!/bin/sh\nexport NCCL_DEBUG=INFO\nunset NCCL_DEBUG\n";
-        assert!(pairs(text, true).is_empty());
-    }
-
-    #[test]
-    fn hostile_texts_do_no_harm() {
-        for text in [
-            "",
-            "\"",
-            "'",
-            "$(",
-            "${",
-            "`",
-            "=",
-            "==",
-            "a=$((",
-            "\\",
-            "export",
-            "export =",
-            "-x",
-            "srun --export",
-            "\u{0}=1",
-        ] {
-            read("t", text, true);
-            read("t", text, false);
-            command_line(text, 1);
-        }
-    }
-}
+#[path = "shell_tests.rs"]
+mod tests;

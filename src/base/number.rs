@@ -4,21 +4,21 @@
 
 /// What `strtoll` makes of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Number<'t> {
+pub struct Number<'t> {
     /// Its value; 0 without digits.
-    pub(super) value: i64,
+    pub value: i64,
     /// Whether there was a digit at all.
-    pub(super) digits: bool,
+    pub digits: bool,
     /// What was not read.
-    pub(super) rest: &'t str,
+    pub rest: &'t str,
     /// Whether it was read as octal and would be another number in decimal.
-    pub(super) octal: bool,
+    pub octal: bool,
     /// Whether it does not fit 64 bits: NCCL then takes its default.
-    pub(super) overflow: bool,
+    pub overflow: bool,
 }
 
 /// Reads a number.
-pub(super) fn read(text: &str) -> Number<'_> {
+pub fn read(text: &str) -> Number<'_> {
     let start = text.trim_start();
     let (negative, body) = match start.as_bytes().first() {
         Some(b'-') => (true, &start[1..]),
@@ -48,7 +48,7 @@ pub(super) fn read(text: &str) -> Number<'_> {
 }
 
 /// The number that a word for yes or no stands for.
-pub(super) fn yes_or_no(text: &str) -> Option<i64> {
+pub fn yes_or_no(text: &str) -> Option<i64> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "y" | "t" | "enable" | "enabled" => Some(1),
         "false" | "no" | "off" | "n" | "f" | "disable" | "disabled" | "none" => Some(0),
@@ -57,7 +57,7 @@ pub(super) fn yes_or_no(text: &str) -> Option<i64> {
 }
 
 /// The bytes that a text such as `4M`, `8MiB` or `1GB` means.
-pub(super) fn with_unit(number: &Number<'_>) -> Option<i64> {
+pub fn with_unit(number: &Number<'_>) -> Option<i64> {
     let unit = number.rest.trim().to_ascii_lowercase();
     let shift = match unit.trim_end_matches('b').trim_end_matches('i') {
         "k" => 10,
