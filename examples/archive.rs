@@ -66,8 +66,15 @@ struct Maker {
 
 /// Makes the archive and tells what is in it.
 pub(crate) fn make(wanted: Wanted) -> io::Result<Vec<Truth>> {
-    let work = wanted.out.with_extension("work");
+    let mut work = wanted.out.clone().into_os_string();
+    work.push(".making");
+    let work = PathBuf::from(work);
     fs::create_dir_all(&wanted.out)?;
+    // What an earlier run that was ended left there would be packed along.
+    match fs::remove_dir_all(&work) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let jobs = wanted.jobs;
     let mut maker = Maker { wanted, truth: Vec::new(), batch: Vec::new(), work };
     for n in 0..jobs {
@@ -93,13 +100,13 @@ impl Maker {
         let out = if split { folder.clone() } else { folder.join("all.log") };
         let (seed, bytes) = (self.wanted.seed * 1_000_003 + n, self.wanted.size / self.wanted.jobs.max(1));
         let words = format!(
-            "--ranks {ranks} --nodes 2 --bytes {bytes} --fault {fault} --seed {seed} {} {} {}",
+            "--ranks {ranks} --nodes 2 --bytes {bytes} --fault {fault} --seed {seed} {} {}",
             // Lines of steps come by chance there: whose are missing would be a guess.
             if n.is_multiple_of(4) && fault != "hang" { "--sparse" } else { "--dense" },
             if split { "--split-by-rank" } else { "--out" },
-            out.display()
         );
-        match generate::make(words.split(' ').map(String::from)) {
+        let out = out.display().to_string();
+        match generate::make(words.split(' ').map(String::from).chain([out])) {
             Ok(_) => {}
             Err(generate::Wrong::Usage(what)) => return Err(io::Error::other(what)),
             Err(generate::Wrong::Write(error)) => return Err(error),
@@ -154,8 +161,9 @@ impl Maker {
             9 => self.pair(&files[0].1, &month, id)?,
             10 => self.rotated(&files[0].1, id)?,
             11 => {
+                let damaged = self.damaged(&files[0].1, &format!("damaged/{id}/rank_{ranks}.log.gz"))?;
                 let mut kept = self.copy(&files, |f| format!("damaged/{id}/{f}"), false)?;
-                kept.push(self.damaged(&files[0].1, &format!("damaged/{id}/rank_{ranks}.log.gz"))?);
+                kept.push(damaged);
                 kept
             }
             12 => self.copy(
@@ -187,7 +195,8 @@ impl Maker {
                 if packed {
                     fs::write(to, gzip(&fs::read(from)?)?)?;
                 } else {
-                    fs::copy(from, to)?;
+                    // Both lie in one folder, so nothing is written twice.
+                    fs::rename(from, to)?;
                 }
                 Ok(name)
             })

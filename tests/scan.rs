@@ -384,6 +384,181 @@ fn hostile_and_broken_files_stop_nothing() {
     assert!(!dry.contains('\u{1b}'), "{dry}");
 }
 
+/// A run whose watchdog speaks last: the training tells years, the watchdog none, the scheduler in its words.
+const HANGS: &str = "\
+2026-03-05 08:00:00,000 INFO step: 100 loss: 3.9
+2026-03-05 08:01:00,000 INFO step: 200 loss: 3.9
+[rank1]:[E0305 08:31:00.000000001 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: \
+WorkNCCL(SeqNum=6, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=1800000) ran for 1800078 milliseconds \
+before timing out.
+";
+
+fn of(output: &Output) -> Vec<Record> {
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout).lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+#[test]
+fn times_without_a_year_and_those_in_words_count() {
+    let own = tempfile::tempdir().unwrap();
+    let at = |name: &str| own.path().join(name).display().to_string();
+    fs::write(at("hang.log"), HANGS).unwrap();
+    let cancelled = format!(
+        "{HANGS}slurmstepd: error: *** JOB 8120 ON cn04 CANCELLED AT 2026-03-05T09:00:00 DUE TO TIME LIMIT ***\n"
+    );
+    fs::write(at("limit.log"), cancelled).unwrap();
+    let records = of(&run(&["scan", "--no-index", &at("hang.log"), &at("limit.log")]));
+    let [hang, limit] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!(hang.first.as_deref(), Some("2026-03-05T08:00:00"));
+    assert_eq!((hang.last.as_deref(), hang.seconds), (Some("2026-03-05T08:31:00.000000001"), Some(1860.0)));
+    assert_eq!((hang.world_size, hang.lost_gpu_hours), (Some(2), Some(1.0)));
+    assert_eq!((limit.last.as_deref(), limit.seconds), (Some("2026-03-05T09:00:00"), Some(3600.0)));
+}
+
+#[test]
+fn a_file_that_is_given_is_a_job_with_a_name() {
+    let own = tempfile::tempdir().unwrap();
+    let at = |name: &str| own.path().join(name).display().to_string();
+    for name in ["one.log", "job-51/run.log", "job-52/tune.log"] {
+        fs::create_dir_all(own.path().join(name).parent().unwrap()).unwrap();
+        fs::write(at(name), HANGS).unwrap();
+    }
+    let scanned = run(&["scan", "--no-index", &at("one.log"), &at("job-51/run.log"), &at("job-52/tune.log")]);
+    let records = of(&scanned);
+    let folder = own.path().file_name().unwrap().to_string_lossy().into_owned();
+    let mut names: Vec<String> = records.iter().map(|r| r.job.clone()).collect();
+    names.sort();
+    let mut want = ["51".to_string(), "52".into(), format!("{folder}/one")];
+    want.sort();
+    assert_eq!(names, want);
+    assert_eq!(records.iter().find(|r| r.job == "51").unwrap().path, at("job-51/run.log"));
+    // What it wrote is taken back, from a file and from a pipe.
+    fs::write(at("all.ndjson"), &scanned.stdout).unwrap();
+    assert_eq!(run(&["merge", &at("all.ndjson")]).stdout, scanned.stdout);
+    let mut merge = program(&["merge", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut merge.stdin.take().unwrap(), &scanned.stdout).unwrap();
+    assert_eq!(merge.wait_with_output().unwrap().stdout, scanned.stdout);
+
+    let index = at("index");
+    run(&["scan", "--index", &index, &at("one.log")]);
+    assert_eq!(run(&["show", "one", "--index", &index]).status.code(), Some(0));
+}
+
+#[test]
+fn an_archive_counts_once_whichever_way_it_is_named() {
+    let own = tempfile::tempdir().unwrap();
+    let at = |name: &str| own.path().join(name).display().to_string();
+    for name in ["ar/job-51/run.log", "ar/job-52/run.log", "beside/x.txt", "other/ar/job-52/run.log"] {
+        fs::create_dir_all(own.path().join(name).parent().unwrap()).unwrap();
+        fs::write(at(name), HANGS).unwrap();
+    }
+    let index = at("index");
+    let known = || Index::read_only(Path::new(&index)).unwrap().jobs_known().unwrap();
+    let scan = |folder: &str, path: &str| {
+        let mut command = program(&["scan", "--index", &index, path]);
+        let output = command.current_dir(own.path().join(folder)).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    };
+    for (folder, path) in [(".", "ar"), ("beside", "../ar"), ("ar", "."), ("ar/job-51", ".."), (".", "./ar/")]
+    {
+        scan(folder, path);
+        assert_eq!(known(), 2, "{path} from {folder}");
+    }
+    // By a part of it, and the whole again.
+    scan("ar", "job-51");
+    assert_eq!(known(), 2);
+    scan(".", "ar/job-52/run.log");
+    assert_eq!(known(), 2);
+    scan(".", "ar");
+    assert_eq!(known(), 2);
+    // Only looking changes nothing.
+    run(&["scan", "--dry-run", "--index", &index, "--group-by", "file", &at("ar")]);
+    assert_eq!(known(), 2);
+    // Two archives of one name are two, and each job can be shown.
+    scan(".", "other/ar");
+    assert_eq!(known(), 3);
+    let both = run(&["show", "ar/52", "--index", &index]);
+    let told = text(&both.stderr);
+    assert!(both.status.code() == Some(1) && told.contains("other/ar/job-52/run.log"), "{told}");
+    let one = run(&["show", &at("other/ar"), "--index", &index]);
+    assert_eq!(one.status.code(), Some(0), "{}", text(&one.stderr));
+}
+
+/// The index of another group: whoever asks may read it, and write neither the file nor its folder.
+#[cfg(unix)]
+#[test]
+fn an_index_that_may_not_be_written_can_be_asked() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let own = tempfile::tempdir().unwrap();
+    fs::set_permissions(own.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = own.path().join("theirs #1");
+    fs::create_dir(&folder).unwrap();
+    let (log, index) = (own.path().join("one.log"), folder.join("index.sqlite"));
+    fs::write(&log, HANGS).unwrap();
+    let (log, index) = (log.display().to_string(), index.display().to_string());
+    assert_eq!(run(&["scan", "--index", &index, &log]).status.code(), Some(0));
+    for (path, mode) in [(Path::new(&index), 0o444), (&folder, 0o555)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    // Nothing is forbidden to root, who asks as nobody; that may not run the program where it lies in a closed folder.
+    let root = fs::write(folder.join("probe"), "").is_ok();
+    let ask = |args: &[&str]| {
+        let mut command = program(args);
+        if root {
+            let _ = fs::remove_file(folder.join("probe"));
+            command.uid(65_534).gid(65_534);
+        }
+        command.output()
+    };
+    if ask(&["--version"]).is_ok_and(|o| o.status.success()) {
+        for args in [
+            &["jobs", "--index", &index][..],
+            &["show", "one", "--index", &index],
+            &["trends", "--index", &index],
+            &["merge", &index],
+        ] {
+            let output = ask(args).unwrap();
+            assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        }
+        let diagnosed = ask(&["diagnose", "--archive", &index, &log]).unwrap();
+        assert_eq!(diagnosed.status.code(), Some(1), "{}", text(&diagnosed.stderr));
+    }
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_ended_well_after_a_failure_is_told_with_what_was_different() {
+    let own = tempfile::tempdir().unwrap();
+    let at = |name: &str| own.path().join(name).display().to_string();
+    fs::create_dir(at("ar")).unwrap();
+    let log = |day: u32, nccl: &str, retries: u32, end: &str| {
+        format!(
+            "2026-03-{day:02} 08:00:00 INFO world_size: 2\n\
+             cn04:77:77 [0] NCCL INFO NCCL version {nccl}+cuda12.2\n\
+             cn04:77:77 [0] NCCL INFO NCCL_IB_RETRY_CNT set by environment to {retries}.\n\
+             2026-03-{day:02} 08:01:00 INFO step: 100 loss: 3.9\n{end}"
+        )
+    };
+    let bad = "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"tune.py\", line 7, in <module>\n\
+               [rank0]: ValueError: the batch holds no tokens\n";
+    let good = "2026-03-05 08:02:00 INFO Training finished\nTraining completed successfully\n";
+    fs::write(at("ar/llama-4100.log"), log(3, "2.18.1", 3, bad)).unwrap();
+    fs::write(at("ar/llama-4101.log"), log(5, "2.19.3", 7, good)).unwrap();
+    fs::write(at("now.log"), log(9, "2.18.1", 3, bad)).unwrap();
+    let index = at("index");
+    let records = of(&run(&["scan", "--index", &index, &at("ar")]));
+    let seen: Vec<(&str, Option<&str>)> = records.iter().map(|r| (&*r.verdict, r.cause.as_deref())).collect();
+    assert_eq!(seen, [("fault", Some("app/exception")), ("healthy", None)], "{records:?}");
+    let report = run(&["diagnose", "--format", "json", "--archive", &index, &at("now.log")]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let why = report["notices"].as_array().unwrap().last().unwrap()["why"].as_str().unwrap();
+    assert!(why.contains("1 earlier job that failed alike"), "{why}");
+    assert!(why.contains("After ar/llama-4100 the job ar/llama-4101 ended well on 2026-03-05"), "{why}");
+    assert!(why.contains("NCCL 2.19.3 instead of 2.18.1"), "{why}");
+    assert!(why.contains("NCCL_IB_RETRY_CNT 7 instead of 3"), "{why}");
+}
+
 /// The table of columns in the documentation is that of the program; `UPDATE_DOCS=1` writes it.
 #[test]
 fn the_columns_are_documented() {

@@ -59,6 +59,26 @@ impl Stamp {
         self.nanos - i64::from(self.offset.unwrap_or(0)) * 1_000_000_000
     }
 
+    /// The same with the year that brings it nearest to `other`, where its own was not written. `None` where neither
+    /// tells a year, or it has no date.
+    #[must_use]
+    pub fn near(&self, other: &Self) -> Option<Self> {
+        if self.year || !self.date || !other.year {
+            return self.year.then_some(*self);
+        }
+        let civil = |nanos: i64| {
+            let at = jiff::Timestamp::from_nanosecond(i128::from(nanos)).ok()?;
+            Some(jiff::tz::Offset::UTC.to_datetime(at))
+        };
+        let (own, year) = (civil(self.nanos)?, civil(other.nanos)?.year());
+        let all = (year - 1..=year + 1).filter_map(|year| {
+            let time = (own.hour(), own.minute(), own.second());
+            let date = (own.month(), own.day());
+            Self::new(Some(year), Some(date), time, own.subsec_nanosecond(), self.offset)
+        });
+        all.min_by_key(|t| (t.utc() - other.utc()).abs())
+    }
+
     /// RFC 3339 where year and date are known: with `Z` where the zone is,
     /// without any offset where it is not. `None` otherwise.
     #[must_use]
@@ -107,5 +127,8 @@ mod tests {
         assert_eq!(s.rfc3339(), None);
         assert_eq!(s.text(), "12-18 20:27:21");
         assert!(Stamp::new(None, Some((13, 1)), (0, 0, 0), 0, None).is_none());
+        let new_year = Stamp::new(Some(2027), Some((1, 1)), (0, 10, 0), 0, None).unwrap();
+        assert_eq!(s.near(&new_year).unwrap().text(), "2026-12-18 20:27:21");
+        assert_eq!(s.near(&s), None);
     }
 }

@@ -395,7 +395,7 @@ pub(super) enum TableForm {
 /// Which records of scanned jobs are asked.
 #[derive(Debug, Args)]
 pub(super) struct Records {
-    /// Records as NDJSON, or indexes; the index unless given
+    /// Records as NDJSON, or indexes, `-` for standard input; the index unless given
     #[arg(value_name = "FILE")]
     pub(super) inputs: Vec<PathBuf>,
     /// The index to ask; $XDG_STATE_HOME/ncclcheck/index.sqlite unless given
@@ -431,7 +431,7 @@ pub(super) struct JobsArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// Name of the job, its end, or the job's number
+    /// Name of the job, its end, the job's number, or a file or folder of it
     #[arg(value_name = "JOB")]
     pub(super) job: String,
     /// The index to ask; $XDG_STATE_HOME/ncclcheck/index.sqlite unless given
@@ -445,7 +445,7 @@ pub(super) struct Show {
 /// Arguments of `merge`.
 #[derive(Debug, Args)]
 pub(super) struct Merge {
-    /// Records as NDJSON, or indexes
+    /// Records as NDJSON, or indexes; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(super) inputs: Vec<PathBuf>,
     /// Form on standard output; ndjson where no `-o` is given

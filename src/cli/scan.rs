@@ -196,8 +196,17 @@ pub(super) fn show(global: &Global, args: &Show) -> Result<u8, Fail> {
             out.write_all(text.as_bytes())
         }),
         many => {
-            let names: Vec<&str> = many.iter().map(|e| e.record.job.as_str()).take(5).collect();
-            complain(&format!("\"{}\" is more than one job: {}", args.job, names.join(", ")));
+            complain(&format!(
+                "\"{}\" is more than one job; name one in full, or by a file of it:",
+                args.job
+            ));
+            for entry in many.iter().take(5) {
+                let file = entry.files.first().map_or("", String::as_str);
+                complain(&format!("  {}  {file}", entry.record.job));
+            }
+            if many.len() > 5 {
+                complain(&format!("  and {} more", many.len() - 5));
+            }
             Ok(FOUND)
         }
     }
@@ -327,7 +336,7 @@ impl Selection {
 
 /// `diagnose --archive INDEX`: what an index remembers of jobs like this one.
 pub(super) fn remember(report: &mut crate::report::Report, index: &Path) -> Result<(), Fail> {
-    let records = scan::read_records(index)?;
-    report.notices.extend(scan::notice(report, &records));
+    let notice = scan::remember(report, index)?;
+    report.notices.extend(notice);
     Ok(())
 }

@@ -15,6 +15,7 @@ mod silence;
 mod source;
 mod stacks;
 mod steps;
+mod times;
 pub mod waits;
 
 pub use attempts::Attempt;
@@ -28,6 +29,7 @@ pub(crate) use identity::same_host;
 pub use source::{Budget, Counted, Document, SourceRead, SourceState};
 pub use stacks::Stack;
 pub(crate) use steps::{last_steps, step_in, steps};
+pub(crate) use times::span;
 
 use crate::base::RankSet;
 use crate::catalogue::{Catalogue, Entry, Event, Slot};

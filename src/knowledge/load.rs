@@ -281,15 +281,15 @@ impl Knowledge {
         }
     }
 
-    /// A number for what is known: the built-in files where they are used, this program's release and the files of
-    /// folders. Another one may judge otherwise.
+    /// A number for what judges: the built-in files where they are used, this program's release and sources, and the
+    /// files of folders. Another one may judge otherwise.
     #[must_use]
     pub fn mark(folders: &[&Path], built_in: bool) -> u64 {
         let mut sum = twox_hash::XxHash64::with_seed(0);
         if built_in {
             sum.write(PACKED);
         }
-        sum.write(env!("CARGO_PKG_VERSION").as_bytes());
+        sum.write(concat!(env!("CARGO_PKG_VERSION"), env!("NCCLCHECK_SOURCES")).as_bytes());
         for folder in folders {
             for (name, text) in Files::from_folder(folder, &mut Vec::new()).0 {
                 sum.write(name.as_bytes());

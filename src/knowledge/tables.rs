@@ -249,6 +249,14 @@ pub enum LayoutKind {
     SaysComm,
     /// The first lines name the job.
     SaysJob,
+    /// The first lines name the address where ranks meet.
+    SaysAddress,
+    /// The first lines tell how many ranks there are.
+    SaysWorld,
+    /// The first lines tell a rank.
+    SaysRank,
+    /// The first lines are those of a training or of what starts one, not of something that looks on.
+    SaysProgram,
 }
 
 /// Where a layout holds.

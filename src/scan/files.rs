@@ -16,8 +16,10 @@ pub(super) struct Found {
     pub(super) path: PathBuf,
     /// As the user would name it.
     pub(super) shown: String,
-    /// The named path's own name, and all below it.
+    /// The named path's own name, and all below it; of a file that was named, the folder that it lies in, and its name.
     pub(super) parts: Vec<String>,
+    /// The file itself was named.
+    pub(super) given: bool,
     /// Bytes on the disk.
     pub(super) size: u64,
     /// When it was written, in nanoseconds since 1970.
@@ -59,10 +61,11 @@ impl Only {
 
 /// Everything below the roots, sorted by its parts, and what could not be looked at.
 pub(super) fn find(roots: &[PathBuf], only: &Only) -> (Vec<Found>, Vec<(String, String)>) {
-    let names = root_names(roots);
+    let folders: Vec<PathBuf> = roots.iter().map(|r| folder(r)).collect();
+    let names = root_names(&folders);
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for (root, name) in roots.iter().zip(names) {
-        let below = std::path::absolute(root).unwrap_or_else(|_| root.clone());
+        let below = real(root);
         for entry in walkdir::WalkDir::new(root).sort_by_file_name() {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -80,7 +83,9 @@ pub(super) fn find(roots: &[PathBuf], only: &Only) -> (Vec<Found>, Vec<(String, 
             }
             let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
             let mut parts = vec![name.clone()];
-            parts.extend(relative.components().filter_map(|c| match c {
+            let given = relative.as_os_str().is_empty();
+            let of = if given { Path::new(below.file_name().unwrap_or_default()) } else { relative };
+            parts.extend(of.components().filter_map(|c| match c {
                 Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
                 _ => None,
             }));
@@ -89,9 +94,10 @@ pub(super) fn find(roots: &[PathBuf], only: &Only) -> (Vec<Found>, Vec<(String, 
             }
             match fs::metadata(entry.path()) {
                 Ok(meta) => found.push(Found {
-                    path: if relative.as_os_str().is_empty() { below.clone() } else { below.join(relative) },
+                    path: if given { below.clone() } else { below.join(relative) },
                     shown: entry.path().display().to_string(),
                     parts,
+                    given,
                     size: meta.len(),
                     mtime: mtime(&meta),
                 }),
@@ -99,10 +105,30 @@ pub(super) fn find(roots: &[PathBuf], only: &Only) -> (Vec<Found>, Vec<(String, 
             }
         }
     }
+    // What two paths hold counts as the outer one has it.
+    found.sort_by(|a, b| (&a.path, b.parts.len(), a.given).cmp(&(&b.path, a.parts.len(), b.given)));
+    found.dedup_by(|a, b| a.path == b.path);
     found.sort_by(|a, b| a.parts.cmp(&b.parts));
-    let mut known = std::collections::HashSet::new();
-    found.retain(|f| known.insert(f.path.clone()));
     (found, problems)
+}
+
+/// The folder that a path stands for: itself, or that of the file that it is.
+fn folder(root: &Path) -> PathBuf {
+    match root.parent() {
+        Some(parent) if root.is_file() && parent.as_os_str().is_empty() => PathBuf::from("."),
+        Some(parent) if root.is_file() => parent.to_path_buf(),
+        _ => root.to_path_buf(),
+    }
+}
+
+/// A path as the index knows it: the same whichever way it was named.
+pub(super) fn real(root: &Path) -> PathBuf {
+    let folder = folder(root);
+    let whole = fs::canonicalize(&folder).or_else(|_| std::path::absolute(&folder)).unwrap_or(folder);
+    match root.file_name() {
+        Some(name) if root.is_file() => whole.join(name),
+        _ => whole,
+    }
 }
 
 fn mtime(meta: &fs::Metadata) -> i64 {

@@ -56,6 +56,8 @@ pub(super) struct Item {
     pub(super) archives: Vec<usize>,
     /// Size, to tell copies.
     pub(super) size: u64,
+    /// The file itself was given, not a folder that it lies in.
+    pub(super) given: bool,
 }
 
 /// Files that are one job.
@@ -83,6 +85,10 @@ pub(super) struct Grouping {
 pub(super) const NO_LOG: &str = "no log, by its name";
 const WHOLE: &str = "the files of one folder";
 const RUN: &str = "the folder names the run";
+const GIVEN: &str = "the file that was given";
+const ONE: &str = "one communicator in the first lines of files below several paths";
+const OWN: &str = "a name of its own";
+const BESIDE: &str = "what names no job";
 const NO_JOB: &str = "names no job, and lies beside several";
 const NO_MATCH: &str = "--group-by does not match";
 /// From so many names of different kinds on, a folder holds jobs and is none.
@@ -173,6 +179,12 @@ enum Class {
 struct Cluster {
     /// The folder is probably a job.
     loose: bool,
+    /// The folder is called by a date, and holds jobs.
+    dated: bool,
+    /// Folders beside it hold files of the same names: each is one job's.
+    alike: bool,
+    /// The files themselves were given: where they lie says nothing.
+    given: bool,
     /// Items with what their names tell.
     items: Vec<(usize, Name)>,
 }
@@ -210,8 +222,11 @@ fn by_names(
         let key = classes.shown(&folders[..(base + 1).min(depth)]);
         let cluster = clusters.entry(key).or_default();
         cluster.loose |= loose.is_some();
+        cluster.dated |= classes.dated.contains(&folders[..(base + 1).min(depth)]);
+        cluster.given |= item.given && item.archives.is_empty();
         cluster.items.push((n, layouts.file(&item.parts[depth])));
     }
+    mark_alike(&mut clusters);
     let mut folders: Vec<Group> = Vec::new();
     for (key, cluster) in clusters {
         let mut work = Sort { key: &key, items, head: &mut *head, looks };
@@ -227,16 +242,42 @@ fn by_names(
         let key = if above.is_empty() { id.clone() } else { format!("{above}/{id}") };
         out.groups.push(Group { key, why, id: Some(id), items: numbers });
     }
+    if looks {
+        unite_roots(items, &mut out.groups, head);
+    }
+}
+
+/// Finds folders side by side with files of one name (`a/train.log`, `b/train.log`): what lies in one is one job.
+fn mark_alike(clusters: &mut BTreeMap<String, Cluster>) {
+    let own = |cluster: &Cluster| -> BTreeSet<String> {
+        cluster.items.iter().filter(|i| i.1.id.is_none()).map(|i| i.1.stem.clone()).collect()
+    };
+    let mut seen: HashMap<(String, String), usize> = HashMap::new();
+    let above = |key: &str| key.rsplit_once('/').map(|k| k.0.to_string());
+    for (key, cluster) in clusters.iter() {
+        let Some(above) = above(key) else { continue };
+        for stem in own(cluster).into_iter().filter(|s| !s.is_empty()) {
+            *seen.entry((above.clone(), stem)).or_default() += 1;
+        }
+    }
+    for (key, cluster) in clusters.iter_mut() {
+        let Some(above) = above(key) else { continue };
+        cluster.alike =
+            own(cluster).into_iter().any(|s| seen.get(&(above.clone(), s)).is_some_and(|n| *n > 1));
+    }
 }
 
 /// What every folder is.
 struct Classes {
     by_path: HashMap<Vec<String>, Class>,
+    /// Folders that are called by a date.
+    dated: std::collections::HashSet<Vec<String>>,
 }
 
 impl Classes {
     fn new(items: &[Item], kept: &[usize], layouts: &Layouts) -> Self {
         let mut by_path: HashMap<Vec<String>, Class> = HashMap::new();
+        let mut dated = std::collections::HashSet::new();
         let mut torchrun: BTreeSet<Vec<String>> = BTreeSet::new();
         for &n in kept {
             let item = &items[n];
@@ -248,7 +289,12 @@ impl Classes {
                 let name = &item.parts[end - 1];
                 let archive = item.archives.contains(&(end - 1));
                 let told = if archive { layouts.archive(name) } else { layouts.folder(name) };
-                by_path.insert(path.to_vec(), classify(&told, end == 1));
+                // Two digits are a day only below a month or year.
+                if told.holder && (name.len() > 3 || end > 1 && dated.contains(&path[..end - 1])) {
+                    dated.insert(path.to_vec());
+                }
+                // An archive that was given is no part of what lies beside it.
+                by_path.insert(path.to_vec(), classify(&told, end == 1 || end == 2 && item.given));
                 if is_attempt(name) && end > 1 {
                     torchrun.insert(item.parts[..end - 1].to_vec());
                 }
@@ -277,7 +323,7 @@ impl Classes {
                 by_path.insert(path, class);
             }
         }
-        Self { by_path }
+        Self { by_path, dated }
     }
 
     fn of(&self, path: &[String]) -> Class {
@@ -337,6 +383,7 @@ impl Sort<'_> {
         let mut by_id: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         let mut loose: BTreeMap<String, Same> = BTreeMap::new();
         let mut rest: BTreeMap<String, Same> = BTreeMap::new();
+        let kind = Cluster { items: Vec::new(), ..cluster };
         for (n, name) in cluster.items {
             match name.id {
                 Some(Id::Sure(id)) => by_id.entry(id).or_default().push(n),
@@ -354,97 +401,148 @@ impl Sort<'_> {
         }
         join_loose(&mut by_id, &mut loose);
         series(&mut rest);
-        self.unite(&mut loose);
+        self.unite(&mut loose, false);
         let named = by_id.len() + loose.len();
-        if cluster.loose && named <= 1 || named == 0 && rest.len() <= 1 {
+        if kind.loose && named <= 1 || named == 0 && rest.len() <= 1 {
+            let why = if kind.loose { RUN } else { WHOLE };
+            let only = rest.keys().next().filter(|stem| kind.given && !kind.loose && !stem.is_empty());
+            let (key, why) = only.map_or((self.key.to_string(), why), |stem| (self.below(stem), GIVEN));
             let lists =
                 by_id.into_values().chain(loose.into_values().chain(rest.into_values()).map(|s| s.items));
-            let why = if cluster.loose { RUN } else { WHOLE };
-            return folders.push(whole(self.key, why, lists.flatten()));
+            return folders.push(whole(&key, why, lists.flatten()));
         }
         if named == 0 {
-            return self.by_stems(rest, folders);
+            return self.by_stems(rest, &kind, folders);
         }
         let beside = rest.remove("").map(|s| s.items).unwrap_or_default();
-        let rest = self.join_rest(&mut by_id, &mut loose, rest);
-        if named == 1 {
-            by_id
-                .values_mut()
-                .chain(loose.values_mut().map(|s| &mut s.items))
-                .for_each(|l| l.extend(&beside));
-        } else {
-            out.left_out.extend(beside.into_iter().map(|n| (n, NO_JOB)));
-        }
+        let rest = self.join_rest(&mut by_id, &mut loose, rest, &kind);
+        let apart = self.join_beside(&mut by_id, &mut loose, beside, out);
         for (id, list) in by_id {
             let entry = sure.entry((self.key.to_string(), id)).or_default();
             entry.0.extend(list);
             entry.1.insert("the names hold the job's number");
         }
         for (stem, same) in loose {
-            folders.push(whole(
-                &format!("{}/{stem}", self.key),
-                "names that differ in parts only",
-                same.items,
-            ));
+            folders.push(whole(&self.below(&stem), "names that differ in parts only", same.items));
         }
         for (stem, same) in rest {
-            folders.push(whole(&format!("{}/{stem}", self.key), "a name of its own", same.items));
+            folders.push(whole(&self.below(&stem), OWN, same.items));
+        }
+        if !apart.is_empty() {
+            folders.push(whole(&self.below("(beside)"), BESIDE, apart));
         }
     }
 
-    /// Names without an id beside jobs with one: where the first lines, or that there is but one job, say whose.
+    fn below(&self, stem: &str) -> String {
+        format!("{}/{stem}", self.key)
+    }
+
+    /// Names without an id beside jobs with one. The first lines say whose they are; where a name is the only one, or
+    /// the folder is a job's by what lies in its neighbours, it belongs to the one job there unless it is what another
+    /// program printed.
     fn join_rest(
         &mut self,
         by_id: &mut BTreeMap<String, Vec<usize>>,
         loose: &mut BTreeMap<String, Same>,
         rest: BTreeMap<String, Same>,
+        kind: &Cluster,
     ) -> BTreeMap<String, Same> {
         // Several names, or several that tell ranks or hosts, are jobs beside a job rather than parts of it.
         let few = rest.len() <= 3 && rest.values().filter(|s| s.part).count() <= 1;
-        let one = by_id.len() + loose.len() == 1 && few;
+        let one = by_id.len() + loose.len() == 1 && few && !kind.given && !kind.dated;
+        let heads: Vec<Head> =
+            by_id.values().chain(loose.values().map(|s| &s.items)).map(|list| self.said(list)).collect();
         let mut left = BTreeMap::new();
         for (stem, same) in rest {
             let said = self.said(&same.items);
-            if let Some(id) = said.jobs.iter().find(|j| by_id.contains_key(*j)) {
-                by_id.entry(id.clone()).or_default().extend(same.items);
-            } else if one && said.jobs.is_empty() {
-                let list =
-                    by_id.values_mut().next().or_else(|| loose.values_mut().next().map(|s| &mut s.items));
-                list.into_iter().for_each(|l| l.extend(&same.items));
-            } else {
-                left.insert(stem, same);
+            let by_number = said.jobs.iter().find(|j| by_id.contains_key(*j)).cloned();
+            let quiet = !said.program || kind.alike;
+            let to = match heads.iter().position(|h| h.same(&said)) {
+                Some(n) => by_id.values_mut().chain(loose.values_mut().map(|s| &mut s.items)).nth(n),
+                None if by_number.is_some() => by_number.and_then(|id| by_id.get_mut(&id)),
+                None if one && said.jobs.is_empty() && quiet && !heads[0].conflicts(&said) => {
+                    by_id.values_mut().chain(loose.values_mut().map(|s| &mut s.items)).next()
+                }
+                None => None,
+            };
+            match to {
+                Some(list) => list.extend(same.items),
+                None => {
+                    left.insert(stem, same);
+                }
             }
         }
         left
     }
 
-    /// A folder with several names and no id in any.
-    fn by_stems(&mut self, mut rest: BTreeMap<String, Same>, folders: &mut Vec<Group>) {
+    /// Files without a name of their own (`dmesg.txt`, `rank_0.log`) beside jobs with one: to the one job that there
+    /// is, or to the one that their first lines name. Gives those that are another job's.
+    fn join_beside(
+        &mut self,
+        by_id: &mut BTreeMap<String, Vec<usize>>,
+        loose: &mut BTreeMap<String, Same>,
+        beside: Vec<usize>,
+        out: &mut Grouping,
+    ) -> Vec<usize> {
+        let mut apart = Vec::new();
+        if beside.is_empty() {
+            return apart;
+        }
+        let heads: Vec<Head> =
+            by_id.values().chain(loose.values().map(|s| &s.items)).map(|list| self.said(list)).collect();
+        for n in beside {
+            let said = self.said(&[n]);
+            let mut jobs = by_id.values_mut().chain(loose.values_mut().map(|s| &mut s.items));
+            match heads.iter().position(|h| h.same(&said)) {
+                Some(at) => jobs.nth(at).into_iter().for_each(|list| list.push(n)),
+                None if heads.len() > 1 => out.left_out.push((n, NO_JOB)),
+                None if heads[0].conflicts(&said) => apart.push(n),
+                None => jobs.next().into_iter().for_each(|list| list.push(n)),
+            }
+        }
+        apart
+    }
+
+    /// A folder with several names and no id in any. It is one job where it has but one program's output, or where
+    /// its neighbours hold files of the same names.
+    fn by_stems(&mut self, mut rest: BTreeMap<String, Same>, kind: &Cluster, folders: &mut Vec<Group>) {
         let beside = rest.remove("").map(|s| s.items).unwrap_or_default();
         let named = rest.len();
         let parts = rest.values().filter(|s| s.part).count();
-        self.unite(&mut rest);
+        let many = named >= MANY || parts > 1 || numbered(rest.keys());
+        self.unite(&mut rest, true);
         let said: Vec<Head> = rest.values().map(|s| self.said(&s.items)).collect();
-        let telling = said.iter().filter(|s| **s != Head::default()).count();
-        let differ = (0..said.len()).any(|a| (a + 1..said.len()).any(|b| conflict(&said[a], &said[b])));
-        let split = differ || telling < 2 && (named >= MANY || parts > 1 || numbered(rest.keys()));
-        if rest.len() <= 1 || !split {
+        let differ = (0..said.len()).any(|a| (a + 1..said.len()).any(|b| said[a].conflicts(&said[b])));
+        let programs: Vec<usize> = (0..said.len()).filter(|&n| said[n].program || said[n].tells()).collect();
+        let other = kind.given || kind.dated || self.looks && programs.len() != 1;
+        let split = differ || many || kind.given || other && (kind.dated || !kind.alike);
+        if rest.len() <= 1 && !kind.given || !split {
             let all = rest.into_values().flat_map(|s| s.items).chain(beside);
             return folders.push(whole(self.key, WHOLE, all));
         }
-        let why = if differ { "the first lines tell them apart" } else { "names of their own" };
-        let only = if telling == 1 { said.iter().position(|s| *s != Head::default()) } else { None };
-        for (n, (stem, same)) in rest.into_iter().enumerate() {
-            let more = if only == Some(n) { beside.clone() } else { Vec::new() };
-            folders.push(whole(&format!("{}/{stem}", self.key), why, same.items.into_iter().chain(more)));
+        let why = if differ { "the first lines tell them apart" } else { OWN };
+        let mut lists: Vec<(String, Vec<usize>)> =
+            rest.into_iter().map(|(stem, s)| (stem, s.items)).collect();
+        let mut apart = Vec::new();
+        for n in beside {
+            let own = self.said(&[n]);
+            match (said.iter().position(|s| s.same(&own)), programs.as_slice()) {
+                (Some(at), _) => lists[at].1.push(n),
+                (None, &[at]) if !kind.given && !said[at].conflicts(&own) => lists[at].1.push(n),
+                _ => apart.push(n),
+            }
         }
-        if only.is_none() && !beside.is_empty() {
-            folders.push(whole(&format!("{}/(beside)", self.key), "what names no job", beside));
+        for (stem, list) in lists {
+            folders.push(whole(&self.below(&stem), why, list));
+        }
+        if !apart.is_empty() {
+            folders.push(whole(&self.below("(beside)"), BESIDE, apart));
         }
     }
 
-    /// Puts names together whose first lines name the same communicator or job.
-    fn unite(&mut self, groups: &mut BTreeMap<String, Same>) {
+    /// Puts names together whose first lines name the same communicator or job, or, with `ranks`, that are different
+    /// ranks of one world.
+    fn unite(&mut self, groups: &mut BTreeMap<String, Same>, ranks: bool) {
         if !self.looks || groups.len() < 2 {
             return;
         }
@@ -464,6 +562,18 @@ impl Sort<'_> {
                     let (a, b) = (root(&into, first), root(&into, n));
                     into[a.max(b)] = a.min(b);
                 }
+            }
+        }
+        for (a, b) in (0..old.len()).flat_map(|b| (0..b).map(move |a| (a, b))).filter(|_| ranks) {
+            if heads[a].completes(&heads[b]) {
+                let (a, b) = (root(&into, a), root(&into, b));
+                into[a.max(b)] = a.min(b);
+            }
+        }
+        for whole in Head::worlds(&heads).into_iter().filter(|_| ranks) {
+            for n in &whole[1..] {
+                let (a, b) = (root(&into, whole[0]), root(&into, *n));
+                into[a.max(b)] = a.min(b);
             }
         }
         for n in 0..old.len() {
@@ -486,13 +596,7 @@ impl Sort<'_> {
             return all;
         }
         for &n in items.iter().take(2) {
-            let head = (self.head)(n);
-            all.comms.extend(head.comms);
-            all.jobs.extend(head.jobs);
-        }
-        for list in [&mut all.comms, &mut all.jobs] {
-            list.sort();
-            list.dedup();
+            all.add((self.head)(n));
         }
         all
     }
@@ -570,17 +674,6 @@ fn numbered<'a>(stems: impl Iterator<Item = &'a String>) -> bool {
     shapes.len() > 1 && shapes.windows(2).all(|w| w[0] == w[1])
 }
 
-/// Whether two files cannot be of one job, by their first lines.
-fn conflict(a: &Head, b: &Head) -> bool {
-    let apart =
-        |a: &[String], b: &[String]| !a.is_empty() && !b.is_empty() && !a.iter().any(|x| b.contains(x));
-    let shared = |a: &[String], b: &[String]| a.iter().any(|x| b.contains(x));
-    if shared(&a.jobs, &b.jobs) || shared(&a.comms, &b.comms) {
-        return false;
-    }
-    apart(&a.jobs, &b.jobs) || apart(&a.comms, &b.comms)
-}
-
 /// Folders side by side whose files name the same communicator are hosts of one job, unless they are copies.
 fn unite_siblings(items: &[Item], folders: &mut Vec<Group>, head: &mut dyn FnMut(usize) -> Head) {
     let mut by_comm: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
@@ -615,4 +708,41 @@ fn unite_siblings(items: &[Item], folders: &mut Vec<Group>, head: &mut dyn FnMut
         }
     }
     folders.retain(|g| !g.items.is_empty());
+}
+
+/// Groups below different paths that were given are one job where the first lines name the same communicator, unless
+/// they are copies.
+fn unite_roots(items: &[Item], groups: &mut Vec<Group>, head: &mut dyn FnMut(usize) -> Head) {
+    let top = |g: &Group| items[g.items[0]].parts[0].clone();
+    if groups.windows(2).all(|w| top(&w[0]) == top(&w[1])) {
+        return;
+    }
+    let shape = |g: &Group| -> Vec<(Option<&String>, u64)> {
+        g.items.iter().map(|&i| (items[i].parts.last(), items[i].size)).collect()
+    };
+    let mut owner: HashMap<String, usize> = HashMap::new();
+    let mut into: Vec<usize> = (0..groups.len()).collect();
+    for n in 0..groups.len() {
+        let comms: BTreeSet<String> = groups[n].items.iter().take(2).flat_map(|&i| head(i).comms).collect();
+        for comm in comms {
+            let first = *owner.entry(comm).or_insert(n);
+            if top(&groups[first]) != top(&groups[n]) && shape(&groups[first]) != shape(&groups[n]) {
+                let (a, b) = (root(&into, first), root(&into, n));
+                into[a.max(b)] = a.min(b);
+            }
+        }
+    }
+    for n in (0..groups.len()).rev() {
+        let to = root(&into, n);
+        if to != n {
+            let more = std::mem::take(&mut groups[n].items);
+            let id = groups[n].id.take();
+            let known = &mut groups[to];
+            known.items.extend(more);
+            known.items.sort_unstable();
+            known.why = ONE.into();
+            known.id = known.id.take().or(id);
+        }
+    }
+    groups.retain(|g| !g.items.is_empty());
 }

@@ -36,6 +36,8 @@ pub struct Entry {
     pub json: String,
     /// The report for people.
     pub text: String,
+    /// Files that it was read from, as the disk has them; none before it stands in the index.
+    pub files: Vec<String>,
 }
 
 /// An open index.
@@ -46,6 +48,22 @@ pub struct Index {
 
 /// Why an index cannot be used, in one line.
 type Fault = String;
+
+const NO_INDEX: &str = "is no index of ncclcheck";
+
+/// A database that is only read, and that nobody writes.
+fn uri(path: &Path) -> String {
+    let mut out = String::from("file:");
+    for byte in path.to_string_lossy().replace('\\', "/").bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' | b':' => {
+                out.push(char::from(byte));
+            }
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out + "?immutable=1"
+}
 
 fn fault(error: &rusqlite::Error) -> Fault {
     error.to_string()
@@ -81,15 +99,28 @@ impl Index {
         if !path.is_file() {
             return Err(format!("{}: no index there; `ncclcheck scan` makes one", path.display()));
         }
+        let tell = |e: Fault| format!("{}: {e}", path.display());
         let open = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
-        // What another process writes at the same time needs a file beside; where that cannot be made, it is read as it is.
-        let db = open.map_err(|e| format!("{}: {}", path.display(), fault(&e)))?;
-        Self::start(db, false).map_err(|e| format!("{}: {e}", path.display()))
+        let first = open.map_err(|e| fault(&e)).and_then(|db| Self::start(db, false));
+        // What is written at the same time is told apart by files beside it. Who may not make these, and finds none,
+        // reads it as it is: nobody is writing.
+        let wal = Path::new(&format!("{}-wal", path.display())).metadata().is_ok_and(|m| m.len() > 0);
+        let (Err(error), Ok(whole), false) = (&first, std::fs::canonicalize(path), wal) else {
+            return first.map_err(tell);
+        };
+        if error.ends_with(NO_INDEX) {
+            return first.map_err(tell);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        Connection::open_with_flags(uri(&whole), flags)
+            .map_err(|e| fault(&e))
+            .and_then(|db| Self::start(db, false))
+            .map_err(tell)
     }
 
     fn start(db: Connection, make: bool) -> Result<Self, Fault> {
         let sql = |e: rusqlite::Error| match e.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase) => "is no index of ncclcheck".to_string(),
+            Some(rusqlite::ErrorCode::NotADatabase) => NO_INDEX.to_string(),
             _ => fault(&e),
         };
         db.busy_timeout(Duration::from_secs(60)).map_err(sql)?;
@@ -98,7 +129,7 @@ impl Index {
         let tables: i64 =
             db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql)?;
         if tables > 0 && own != APPLICATION {
-            return Err("is no index of ncclcheck".into());
+            return Err(NO_INDEX.into());
         }
         if tables > 0 && version != SCHEMA {
             return Err(format!("is an index of version {version}; this program reads version {SCHEMA}"));
@@ -192,6 +223,33 @@ impl Index {
         Ok(text.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default())
     }
 
+    /// Place, name and files of the jobs in such places.
+    pub(super) fn elsewhere(
+        &self,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<(String, String, Vec<String>)>, Fault> {
+        let run = || -> rusqlite::Result<Vec<(String, String, String)>> {
+            let places: Vec<String> = self
+                .db
+                .prepare("SELECT DISTINCT place FROM job")?
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            let mut out = Vec::new();
+            for place in places.into_iter().filter(|p| wanted(p)) {
+                let mut query = self.db.prepare_cached("SELECT job, files FROM job WHERE place = ?1")?;
+                let rows = query.query_map(params![place], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                for row in rows {
+                    let (job, files) = row?;
+                    out.push((place.clone(), job, files));
+                }
+            }
+            Ok(out)
+        };
+        let rows = run().map_err(|e| fault(&e))?;
+        let files = |text: &str| serde_json::from_str(text).unwrap_or_default();
+        Ok(rows.into_iter().map(|(place, job, text)| (place, job, files(&text))).collect())
+    }
+
     /// Writes one job with the files that it was read from, in one step.
     pub(super) fn put(
         &mut self,
@@ -254,7 +312,8 @@ impl Index {
             .collect()
     }
 
-    /// The job of that name; where there is none, those whose name ends so, or whose number it is.
+    /// The job of that name; where there is none, those whose name ends so, or whose number it is; else those whose
+    /// files are, or lie below, that path.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -263,15 +322,28 @@ impl Index {
         if !exact.is_empty() {
             return Ok(exact);
         }
-        self.entries("substr(job, -length(?1) - 1) = '/' || ?1 OR json_extract(record, '$.job_id') = ?1", job)
+        let alike = self.entries(
+            "substr(job, -length(?1) - 1) = '/' || ?1 OR json_extract(record, '$.job_id') = ?1",
+            job,
+        )?;
+        if !alike.is_empty() {
+            return Ok(alike);
+        }
+        let path = super::files::real(Path::new(job)).to_string_lossy().into_owned();
+        self.entries(
+            "EXISTS (SELECT 1 FROM json_each(files)
+                     WHERE value = ?1 OR substr(value, 1, length(?1) + 1) = ?1 || '/')",
+            &path,
+        )
     }
 
     fn entries(&self, condition: &str, job: &str) -> Result<Vec<Entry>, Fault> {
         let run = || -> rusqlite::Result<Vec<Row>> {
             let mut query = self.db.prepare(&format!(
-                "SELECT record, json, text FROM job WHERE {condition} ORDER BY job, place"
+                "SELECT record, json, text, files FROM job WHERE {condition} ORDER BY job, place"
             ))?;
-            let rows = query.query_map(params![job], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let rows = query
+                .query_map(params![job], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
             rows.collect()
         };
         let rows = run().map_err(|e| fault(&e))?;
@@ -279,10 +351,11 @@ impl Index {
             zstd::stream::decode_all(bytes).ok().and_then(|b| String::from_utf8(b).ok()).unwrap_or_default()
         };
         rows.iter()
-            .map(|(record, json, text)| {
+            .map(|(record, json, text, files)| {
                 let record =
                     serde_json::from_str(record).map_err(|e| format!("a record cannot be read: {e}"))?;
-                Ok(Entry { record, json: unpack(json), text: unpack(text) })
+                let files = serde_json::from_str(files).unwrap_or_default();
+                Ok(Entry { record, json: unpack(json), text: unpack(text), files })
             })
             .collect()
     }
@@ -297,8 +370,8 @@ impl Index {
     }
 }
 
-/// Record and packed reports of a job.
-type Row = (String, Vec<u8>, Vec<u8>);
+/// Record, packed reports and files of a job.
+type Row = (String, Vec<u8>, Vec<u8>, String);
 
 /// Where a job stands, what it was read from and by what it was judged.
 #[derive(Debug, Clone, Copy)]

@@ -45,33 +45,112 @@ pub(super) struct Head {
     pub(super) comms: Vec<String>,
     /// Numbers of the job.
     pub(super) jobs: Vec<String>,
+    /// Where ranks meet.
+    pub(super) addresses: Vec<String>,
+    /// How many ranks there are.
+    pub(super) worlds: Vec<String>,
+    /// Ranks that speak; none where these are too many to be told.
+    pub(super) ranks: Vec<String>,
+    /// A training printed it, or what started one.
+    pub(super) program: bool,
+}
+
+impl Head {
+    /// Adds what another file of the same job says.
+    pub(super) fn add(&mut self, more: Self) {
+        let pairs = [
+            (&mut self.comms, more.comms),
+            (&mut self.jobs, more.jobs),
+            (&mut self.addresses, more.addresses),
+            (&mut self.worlds, more.worlds),
+            (&mut self.ranks, more.ranks),
+        ];
+        for (list, more) in pairs {
+            list.extend(more);
+            list.sort();
+            list.dedup();
+        }
+        self.program |= more.program;
+    }
+
+    /// Whether it names a communicator or job.
+    pub(super) fn tells(&self) -> bool {
+        !(self.comms.is_empty() && self.jobs.is_empty())
+    }
+
+    /// Whether two name the same communicator or job.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        shared(&self.comms, &other.comms) || shared(&self.jobs, &other.jobs)
+    }
+
+    /// Whether two cannot be of one job.
+    pub(super) fn conflicts(&self, other: &Self) -> bool {
+        let apart =
+            |a: &[String], b: &[String]| !a.is_empty() && !b.is_empty() && !a.iter().any(|x| b.contains(x));
+        !self.same(other) && (apart(&self.jobs, &other.jobs) || apart(&self.comms, &other.comms))
+    }
+
+    /// Whether two are different ranks of one world that meet at one address.
+    pub(super) fn completes(&self, other: &Self) -> bool {
+        shared(&self.addresses, &other.addresses) && self.beside(other)
+    }
+
+    /// Whether two tell the same world and different ranks of it.
+    fn beside(&self, other: &Self) -> bool {
+        let told = |a: &Self| !a.ranks.is_empty() && a.worlds.len() == 1;
+        told(self)
+            && told(other)
+            && self.worlds == other.worlds
+            && !shared(&self.ranks, &other.ranks)
+            && !self.conflicts(other)
+    }
+
+    /// Which of several are the whole of a world together: every rank is in one of them, and in one only.
+    pub(super) fn worlds(all: &[Self]) -> Vec<Vec<usize>> {
+        let mut by_world: std::collections::BTreeMap<&String, Vec<usize>> = std::collections::BTreeMap::new();
+        for (n, head) in all.iter().enumerate() {
+            if let [world] = head.worlds.as_slice() {
+                by_world.entry(world).or_default().push(n);
+            }
+        }
+        let whole = |(world, list): &(&String, Vec<usize>)| {
+            let ranks: usize = list.iter().map(|&n| all[n].ranks.len()).sum();
+            let below = |r: &String| r.parse::<usize>().is_ok_and(|r| r < ranks);
+            list.len() > 1
+                && world.parse() == Ok(ranks)
+                && list.iter().all(|&n| all[n].ranks.iter().all(below))
+                && list.iter().enumerate().all(|(i, &a)| list[..i].iter().all(|&b| all[a].beside(&all[b])))
+        };
+        by_world.into_iter().filter(whole).map(|w| w.1).collect()
+    }
+}
+
+fn shared(a: &[String], b: &[String]) -> bool {
+    a.iter().any(|x| b.contains(x))
 }
 
 /// Most ids of one kind that are kept of a file.
 const IDS: usize = 8;
+/// The same for ranks.
+const RANKS: usize = 64;
 
 /// The patterns, compiled.
 #[derive(Debug)]
 pub(super) struct Layouts {
     all: Vec<(LayoutKind, LayoutOn, Regex)>,
-    comm: Vec<regex::bytes::Regex>,
-    job: Vec<regex::bytes::Regex>,
+    says: Vec<(LayoutKind, regex::bytes::Regex)>,
 }
 
 impl Layouts {
     /// Compiles; gives the patterns that are none, with the reason.
     pub(super) fn new(table: &[Layout]) -> (Self, Vec<String>) {
         let mut faults = Vec::new();
-        let mut out = Self { all: Vec::new(), comm: Vec::new(), job: Vec::new() };
+        let mut out = Self { all: Vec::new(), says: Vec::new() };
         for layout in table {
-            let says = match layout.kind {
-                LayoutKind::SaysComm => Some(&mut out.comm),
-                LayoutKind::SaysJob => Some(&mut out.job),
-                _ => None,
-            };
-            let result = match says {
-                Some(list) => regex::bytes::Regex::new(&layout.pattern).map(|r| list.push(r)),
-                None => Regex::new(&layout.pattern).map(|r| out.all.push((layout.kind, layout.on, r))),
+            let result = if says(layout.kind) {
+                regex::bytes::Regex::new(&layout.pattern).map(|r| out.says.push((layout.kind, r)))
+            } else {
+                Regex::new(&layout.pattern).map(|r| out.all.push((layout.kind, layout.on, r)))
             };
             if let Err(error) = result {
                 faults.push(format!("layout \"{}\": {error}", layout.about));
@@ -188,13 +267,13 @@ impl Layouts {
 
     /// What the first lines say.
     pub(super) fn head(&self, bytes: &[u8]) -> Head {
-        let ids = |list: &[regex::bytes::Regex]| {
+        let ids = |kind: LayoutKind, most: usize| {
             let mut out: Vec<String> = Vec::new();
-            for r in list {
+            for (_, r) in self.says.iter().filter(|s| s.0 == kind) {
                 for c in r.captures_iter(bytes) {
                     let Some(m) = c.name("id") else { continue };
                     let id = String::from_utf8_lossy(m.as_bytes()).into_owned();
-                    if !out.contains(&id) && out.len() < IDS {
+                    if !out.contains(&id) && out.len() <= most {
                         out.push(id);
                     }
                 }
@@ -202,8 +281,24 @@ impl Layouts {
             out.sort();
             out
         };
-        Head { comms: ids(&self.comm), jobs: ids(&self.job) }
+        let few = |kind| ids(kind, IDS - 1);
+        let mut addresses = few(LayoutKind::SaysAddress);
+        addresses.retain(|a| a != "localhost" && !a.starts_with("127."));
+        Head {
+            comms: few(LayoutKind::SaysComm),
+            jobs: few(LayoutKind::SaysJob),
+            addresses,
+            worlds: few(LayoutKind::SaysWorld),
+            ranks: Some(ids(LayoutKind::SaysRank, RANKS)).filter(|r| r.len() <= RANKS).unwrap_or_default(),
+            program: self.says.iter().any(|(kind, r)| *kind == LayoutKind::SaysProgram && r.is_match(bytes)),
+        }
     }
+}
+
+/// Whether a layout is for first lines, not for names.
+fn says(kind: LayoutKind) -> bool {
+    use LayoutKind::{SaysAddress, SaysComm, SaysJob, SaysProgram, SaysRank, SaysWorld};
+    matches!(kind, SaysComm | SaysJob | SaysAddress | SaysWorld | SaysRank | SaysProgram)
 }
 
 /// With one `-` for everything that separates, and none at the ends.
@@ -242,9 +337,15 @@ pub(super) fn check(table: &[Layout]) -> Vec<String> {
                 }
                 LayoutKind::Holder if all.folder(sample).holder => String::new(),
                 LayoutKind::Holder => "it is no such folder".into(),
-                LayoutKind::SaysComm | LayoutKind::SaysJob => {
+                LayoutKind::SaysProgram if all.head(sample.as_bytes()).program => "yes".into(),
+                LayoutKind::SaysComm
+                | LayoutKind::SaysJob
+                | LayoutKind::SaysAddress
+                | LayoutKind::SaysWorld
+                | LayoutKind::SaysRank
+                | LayoutKind::SaysProgram => {
                     let head = all.head(sample.as_bytes());
-                    [head.comms, head.jobs].concat().join(",")
+                    [head.comms, head.jobs, head.addresses, head.worlds, head.ranks].concat().join(",")
                 }
                 LayoutKind::Part
                 | LayoutKind::Stream

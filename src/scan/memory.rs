@@ -1,14 +1,35 @@
 //! What an index remembers of jobs like the one at hand, as a notice beside
 //! the verdict. It never changes what is found.
 
+use super::index::Index;
 use super::print;
 use super::record::Record;
+use super::shard::read_records;
+use super::solved::{self, Settings};
 use crate::report::{Culprits, Diagnosis, Report};
+use std::path::Path;
+
+/// What an index, or a file of records, remembers of jobs like this one; see [`notice`].
+///
+/// # Errors
+/// When the file is neither, or cannot be read.
+pub fn remember(report: &Report, path: &Path) -> Result<Option<Diagnosis>, String> {
+    let records = read_records(path)?;
+    // Records do not hold what was set; the reports in an index do.
+    let index = Index::read_only(path).ok();
+    let settings = |of: &Record| -> Settings {
+        let entries = index.as_ref().and_then(|i| i.find(&of.job).ok()).unwrap_or_default();
+        let entry = entries.into_iter().find(|e| e.record == *of);
+        let json = entry.and_then(|e| serde_json::from_str::<serde_json::Value>(&e.json).ok());
+        json.and_then(|mut j| serde_json::from_value(j["job"]["environment"].take()).ok()).unwrap_or_default()
+    };
+    Ok(notice(report, &records, &settings))
+}
 
 /// "Like 14 earlier jobs, last on …", and how often the host to blame was to blame before; nothing where the index
-/// knows nothing like it. Jobs whose evidence is this very input are not counted.
-#[must_use]
-pub fn notice(report: &Report, records: &[Record]) -> Option<Diagnosis> {
+/// knows nothing like it. Jobs whose evidence is this very input are not counted. Of those that failed alike also what
+/// came after.
+fn notice(report: &Report, records: &[Record], settings: &dyn Fn(&Record) -> Settings) -> Option<Diagnosis> {
     let first = report.diagnoses.first()?;
     let mark = print::of(first, report.job.end.state);
     let source = first.evidence.first().map(|e| (e.source.as_str(), e.line, e.text.as_str()));
@@ -40,6 +61,8 @@ pub fn notice(report: &Report, records: &[Record]) -> Option<Diagnosis> {
             why.push_str(&format!(" {host} took part in {} and was to blame in {blamed}.", jobs(took)));
         }
     }
+    let failed: Vec<&Record> = alike.iter().map(|r| **r).collect();
+    why.extend(solved::after(&failed, &earlier, settings));
     Some(Diagnosis {
         known_bugs: Vec::new(),
         cause: first.cause.clone(),

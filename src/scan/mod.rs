@@ -5,8 +5,8 @@
 //! `files` finds, `layout` reads names, `group` puts files into jobs, `archive`
 //! looks into archives, `plan` ties these together; `work` diagnoses on all
 //! cores with bounded memory; `record` is what comes out of a job, `index`
-//! keeps it, `write` prints it; `fleet` counts over many jobs, `print` and
-//! `memory` find jobs that failed alike, `shard` divides and merges.
+//! keeps it, `write` prints it; `fleet` counts over many jobs, `print`,
+//! `memory` and `solved` find jobs that failed alike and what came after, `shard` divides and merges.
 
 mod archive;
 mod files;
@@ -19,6 +19,7 @@ mod plan;
 mod print;
 mod record;
 mod shard;
+mod solved;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ pub use files::Only;
 pub use fleet::{Blamed, CauseRow, Fleet};
 pub use group::{Group, GroupBy};
 pub use index::{Entry, Index};
-pub use memory::notice;
+pub use memory::remember;
 pub use plan::{Options, Plan, plan};
 pub use record::{COLUMNS, Record, SCHEMA, Type, Value};
 pub use shard::{Merged, Shard, merge, read_records};

@@ -88,6 +88,8 @@ pub struct Plan {
     pub problems: Vec<(String, String)>,
     /// Bytes that must be read, packed as they are.
     pub bytes: u64,
+    /// Jobs of the index, by place, whose files are other jobs' by now, or were found below another path.
+    pub(super) moved: Vec<(String, Vec<String>)>,
 }
 
 impl Plan {
@@ -145,7 +147,8 @@ pub fn plan(knowledge: &Knowledge, options: &Options, index: &mut Index) -> Resu
     for place in places.values() {
         known.insert(place.clone(), index.jobs(place)?);
     }
-    forget_moved(index, &known, &grouping.groups, &origin, &all)?;
+    out.moved = moved(index, &known, &grouping.groups, &origin, &all)?;
+    let mut here: HashSet<String> = HashSet::new();
     let mut jobs = Vec::new();
     for group in grouping.groups {
         let job = job(group, &all, &origin, &shared);
@@ -159,6 +162,7 @@ pub fn plan(knowledge: &Knowledge, options: &Options, index: &mut Index) -> Resu
             job.group.why.clone(),
             job.group.items.iter().map(|&n| shown(n)).collect(),
         ));
+        here.extend(job.inputs().map(|f| name(&all[f].found.path)));
         let before = known.get(&job.place).and_then(|k| k.get(&job.group.key));
         match before {
             Some((inputs, mark, record))
@@ -174,9 +178,23 @@ pub fn plan(knowledge: &Knowledge, options: &Options, index: &mut Index) -> Resu
             }
         }
     }
+    // A job that an earlier scan found by way of another path counts once.
+    let places: HashSet<&String> = places.values().collect();
+    for (place, job, files) in
+        index.elsewhere(&|p| places.iter().all(|o| *o != p) && places.iter().any(|o| nested(o, p)))?
+    {
+        if !files.is_empty() && files.iter().all(|f| here.contains(f)) {
+            out.moved.push((place, vec![job]));
+        }
+    }
     out.jobs = jobs;
     out.files = all;
     Ok(out)
+}
+
+/// Whether one of two folders lies below the other.
+fn nested(a: &str, b: &str) -> bool {
+    Path::new(a).starts_with(b) || Path::new(b).starts_with(a)
 }
 
 fn name(path: &Path) -> String {
@@ -194,8 +212,7 @@ fn place(known: &Known) -> String {
 fn remember(found: Vec<Found>, options: &Options, index: &Index) -> Result<Vec<Known>, String> {
     let mut seen = HashMap::new();
     for root in &options.roots {
-        let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
-        seen.extend(index.files(&name(&root))?);
+        seen.extend(index.files(&name(&files::real(root)))?);
     }
     let all = found.into_iter().map(|found| {
         let old = seen.remove(&name(&found.path)).unwrap_or_default();
@@ -267,7 +284,8 @@ fn items(all: &[Known]) -> (Vec<Item>, Origin) {
         match known.seen.members.as_deref() {
             // An archive of which nothing can be listed is a file that will tell what is wrong with it.
             None | Some([]) => {
-                items.push(Item { parts: parts.clone(), archives: Vec::new(), size: known.found.size });
+                let (size, given) = (known.found.size, known.found.given);
+                items.push(Item { parts: parts.clone(), archives: Vec::new(), size, given });
                 origin.push((n, None));
             }
             Some(members) => {
@@ -276,7 +294,7 @@ fn items(all: &[Known]) -> (Vec<Item>, Origin) {
                         .chain(member.archives.iter().map(|a| a + parts.len()))
                         .collect();
                     let parts = parts.iter().chain(&member.parts).cloned().collect();
-                    items.push(Item { parts, archives, size: member.size });
+                    items.push(Item { parts, archives, size: member.size, given: known.found.given });
                     origin.push((n, Some(m)));
                 }
             }
@@ -378,17 +396,18 @@ pub(super) fn inputs(job: &Job, all: &[Known]) -> Option<i64> {
     Some(sum.finish().cast_signed())
 }
 
-/// Forgets jobs of the index whose files belong to other jobs by now.
-fn forget_moved(
-    index: &mut Index,
+/// Jobs of the index whose files belong to other jobs by now.
+fn moved(
+    index: &Index,
     known: &HashMap<String, HashMap<String, (i64, i64, Record)>>,
     groups: &[Group],
     origin: &Origin,
     all: &[Known],
-) -> Result<(), String> {
+) -> Result<Vec<(String, Vec<String>)>, String> {
     let keys: HashSet<&str> = groups.iter().map(|g| g.key.as_str()).collect();
     let here: HashSet<String> =
         groups.iter().flat_map(|g| &g.items).map(|&n| name(&all[origin[n].0].found.path)).collect();
+    let mut out = Vec::new();
     for (place, jobs) in known {
         let mut moved = Vec::new();
         for job in jobs.keys().filter(|j| !keys.contains(j.as_str())) {
@@ -397,8 +416,8 @@ fn forget_moved(
             }
         }
         if !moved.is_empty() {
-            index.forget(place, &moved)?;
+            out.push((place.clone(), moved));
         }
     }
-    Ok(())
+    Ok(out)
 }

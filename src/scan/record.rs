@@ -50,7 +50,7 @@ pub struct Record {
     pub causes: Vec<String>,
     /// All notices.
     pub notices: Vec<String>,
-    /// World size, or how many ranks were seen.
+    /// World size, or the least that the ranks seen and blamed allow.
     pub world_size: Option<u64>,
     /// Hosts that took part.
     pub hosts: Vec<String>,
@@ -133,7 +133,7 @@ pub const COLUMNS: [(&str, Type, &str); 41] = [
     ("title", Type::Text, "its title"),
     ("causes", Type::Texts, "ids of all diagnoses, the first included"),
     ("notices", Type::Texts, "ids of all notices"),
-    ("world_size", Type::Int, "declared world size, else how many ranks were seen"),
+    ("world_size", Type::Int, "declared world size, else the least that the ranks seen and blamed allow"),
     ("hosts", Type::Texts, "hosts that took part"),
     ("culprit_ranks", Type::Ints, "ranks that the first diagnosis blames"),
     ("culprit_hosts", Type::Texts, "hosts that it blames"),
@@ -148,9 +148,13 @@ pub const COLUMNS: [(&str, Type, &str); 41] = [
     ("driver", Type::Text, "releases of the driver"),
     ("networks", Type::Texts, "networks in use"),
     ("attempts", Type::Int, "runs in the logs; the last is judged"),
-    ("seconds", Type::Float, "from the first time in the logs to the last"),
+    ("seconds", Type::Float, "from the first time in the logs to the last; null where these tell one only"),
     ("gpu_hours", Type::Float, "`seconds` × `world_size` / 3600"),
-    ("lost_gpu_hours", Type::Float, "the part of `gpu_hours` behind the first line that shows the cause"),
+    (
+        "lost_gpu_hours",
+        Type::Float,
+        "the part of `gpu_hours` behind the first line that shows the cause; a collective that timed out, from its start on",
+    ),
     ("evidence_source", Type::Text, "file of the line that shows the cause"),
     ("evidence_line", Type::Int, "its number"),
     ("evidence_text", Type::Text, "its text, secrets masked"),
@@ -265,16 +269,22 @@ impl Record {
         let times = Times::new(job.first.as_deref(), job.last.as_deref(), known.mtime);
         let first = report.diagnoses.first();
         let of = |what: &str| job.versions.get(what).filter(|v| !v.is_empty()).map(|v| v.join(", "));
-        let seen = count(&job.ranks_seen);
+        let blamed = first.and_then(|d| d.culprits.ranks.iter().max());
+        let seen = count(&job.ranks_seen).max(blamed.map_or(0, |r| u64::from(*r) + 1));
         let world_size = job.world_size.map(u64::from).or((seen > 0).then_some(seen));
         let hours = |s: f64| world_size.map(|w| round(s * w as f64 / 3600.0, 1e4));
         let evidence = first.and_then(|d| d.evidence.first());
         let began = first.and_then(|d| {
-            let said = d.evidence.iter().filter_map(|e| e.time.as_deref().or(e.time_text.as_deref()));
-            said.filter(|t| times.comparable(t)).filter_map(|t| times.civil(t)).min()
+            // Other lines may show what was well before.
+            let alike = d.evidence.iter().filter(|e| e.message == d.evidence[0].message);
+            let said = alike.filter_map(|e| {
+                let time = e.time.as_deref().or(e.time_text.as_deref()).filter(|t| times.comparable(t))?;
+                times.civil(time)?.checked_sub(jiff::SignedDuration::from_millis(ran(&e.text))).ok()
+            });
+            said.min()
         });
-        let lost = began.zip(times.last_in_log).map(|(from, to)| seconds(from, to));
-        let lost = lost.filter(|s| *s >= 0.0 && times.seconds.is_some_and(|all| *s <= all));
+        let lost = began.zip(times.last_in_log).map(|(from, to)| seconds(from, to)).filter(|s| *s >= 0.0);
+        let lost = lost.zip(times.seconds).map(|(lost, all)| lost.min(all));
         let mut problems = known.problems;
         for input in &report.inputs {
             problems.extend(input.problems.iter().map(|p| format!("{}: {p}", input.path)));
@@ -356,6 +366,12 @@ impl Record {
     }
 }
 
+/// Milliseconds that a collective had been waited for when a watchdog gave it up, in PyTorch's words.
+fn ran(text: &str) -> i64 {
+    let behind = text.split_once(") ran for ").map_or("", |t| t.1);
+    behind.split_once(" milliseconds before timing out").and_then(|t| t.0.parse().ok()).unwrap_or(0)
+}
+
 fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Fault => "fault",
@@ -369,16 +385,13 @@ fn round(value: f64, to: f64) -> f64 {
     (value * to).round() / to
 }
 
-/// How many ranks `0-7,12` are.
+/// The least world that has the ranks `0-7,12`: they count from 0.
 fn count(ranges: &str) -> u64 {
     let one = |range: &str| -> u64 {
-        let (a, b) = range.split_once('-').unwrap_or((range, range));
-        match (a.trim().parse::<u64>(), b.trim().parse::<u64>()) {
-            (Ok(a), Ok(b)) if b >= a => b - a + 1,
-            _ => 0,
-        }
+        let last = range.split_once('-').map_or(range, |r| r.1);
+        last.trim().parse::<u64>().map_or(0, |r| r + 1)
     };
-    ranges.split(',').map(one).sum()
+    ranges.split(',').map(one).max().unwrap_or(0)
 }
 
 /// When a job was, as far as logs and files tell.
@@ -391,15 +404,13 @@ struct Times {
     seconds: Option<f64>,
     /// Time of the newest file, in UTC.
     file: Option<jiff::civil::DateTime>,
-    /// What is known of the last time in the logs.
-    parts: Option<Parts>,
+    /// Whether the last time in the logs tells its zone.
+    zoned: Option<bool>,
 }
 
-/// What a time tells: the year, the zone. Two that tell different parts may lie apart by anything.
-type Parts = (bool, bool);
-
-fn parts(text: &str) -> Parts {
-    (civil(text).is_some(), text.parse::<jiff::Timestamp>().is_ok())
+/// Whether a time tells its zone. One that does and one that does not may lie apart by a day.
+fn zoned(text: &str) -> bool {
+    text.parse::<jiff::Timestamp>().is_ok()
 }
 
 impl Times {
@@ -413,7 +424,7 @@ impl Times {
             from: "file",
             seconds: None,
             file: file.map(|f| jiff::tz::Offset::UTC.to_datetime(f)),
-            parts: last.map(parts),
+            zoned: last.map(zoned),
         };
         out.last = out.file;
         let (begin, end) = (first.and_then(|t| out.civil(t)), last.and_then(|t| out.civil(t)));
@@ -423,25 +434,32 @@ impl Times {
             out.last_text = Some(if full { text.to_string() } else { end.to_string() });
             (out.last, out.last_in_log) = (Some(end), Some(end));
         }
+        let begin = first.and_then(|t| out.civil(t)).or(begin);
         if let Some((begin, text)) = begin.zip(first) {
             out.first_text = Some(if civil(text).is_some() { text.to_string() } else { begin.to_string() });
             let alike = out.comparable(text);
             out.seconds =
-                out.last_in_log.filter(|_| alike).map(|end| seconds(begin, end)).filter(|s| *s >= 0.0);
+                out.last_in_log.filter(|_| alike).map(|end| seconds(begin, end)).filter(|s| *s > 0.0);
         }
         out
     }
 
-    /// Whether a time tells the same parts as the last one.
+    /// Whether a time can be compared with the last one.
     fn comparable(&self, text: &str) -> bool {
-        self.parts == Some(parts(text))
+        self.zoned == Some(zoned(text))
     }
 
-    /// A time as the report gives it. Where only the year is missing it is that of the newest file, or the one before
-    /// where the time would lie behind the file's.
+    /// A time as the report gives it. Where only the year is missing it is that which brings it nearest to the last
+    /// time in the logs; where none there tells a year, that of the newest file, or the one before where the time
+    /// would lie behind the file's.
     fn civil(&self, text: &str) -> Option<jiff::civil::DateTime> {
         if let Some(full) = civil(text) {
             return Some(full);
+        }
+        if let Some(last) = self.last_in_log {
+            let years = [last.year() - 1, last.year(), last.year() + 1];
+            let all = years.iter().filter_map(|year| civil(&format!("{year:04}-{text}")));
+            return all.min_by_key(|t| t.duration_since(last).abs());
         }
         let file = self.file?;
         let with = |year: i16| civil(&format!("{year:04}-{text}"));
@@ -499,15 +517,25 @@ mod tests {
     }
 
     #[test]
+    fn a_year_that_is_missing_is_that_of_the_last_time() {
+        assert_eq!(times("02-03 10:00:00", "2026-02-03T11:00:00").0, Some(3600.0));
+        assert_eq!(
+            times("12-31 23:00:00", "2025-01-01T01:00:00").0,
+            Some(7200.0),
+            "whatever the file's time is"
+        );
+    }
+
+    #[test]
     fn times_that_cannot_be_compared_give_no_length() {
         assert_eq!(times("2026-02-03T10:00:00", "2026-02-03T11:00:00Z").0, None);
-        assert_eq!(times("02-03 10:00:00", "2026-02-03T11:00:00").0, None);
+        assert_eq!(times("02-03 10:00:00", "2026-02-03T11:00:00Z").0, None);
         assert_eq!(times("2026-02-03T12:00:00Z", "2026-02-03T11:00:00Z").0, None);
     }
 
     #[test]
-    fn ranges_of_ranks_are_counted() {
-        assert_eq!((count("0-7,12"), count(""), count("3")), (9, 0, 1));
+    fn ranks_tell_how_many_there_are_at_least() {
+        assert_eq!((count("0-7,12"), count(""), count("3"), count("1-7")), (13, 0, 4, 8));
         assert_eq!(week(civil("2027-01-01T00:00:00").unwrap()), "2026-W53");
     }
 }

@@ -79,19 +79,30 @@ pub fn merge(lists: Vec<Vec<Record>>) -> Merged {
     Merged { records, differ }
 }
 
-/// Records from an index or from NDJSON, told by content.
+/// Records from an index or from NDJSON, told by content; `-` is standard input.
 ///
 /// # Errors
 /// When it is neither, with the line that is wrong.
 pub fn read_records(path: &Path) -> Result<Vec<Record>, String> {
-    let tell = |e: std::io::Error| format!("{}: {e}", path.display());
+    let piped = path == Path::new("-");
+    let name = if piped { "standard input".into() } else { path.display().to_string() };
+    let tell = |e: std::io::Error| format!("{name}: {e}");
+    let mut from: Box<dyn Read> =
+        if piped { Box::new(std::io::stdin().lock()) } else { Box::new(File::open(path).map_err(tell)?) };
     let mut head = Vec::new();
-    File::open(path).map_err(tell)?.take(16).read_to_end(&mut head).map_err(tell)?;
-    if head.starts_with(b"SQLite format 3") {
-        return Index::read_only(path)?.records().map_err(|e| format!("{}: {e}", path.display()));
+    (&mut from).take(16).read_to_end(&mut head).map_err(tell)?;
+    let database = head.starts_with(b"SQLite format 3");
+    if database && !piped {
+        return Index::read_only(path)?.records().map_err(|e| format!("{name}: {e}"));
+    }
+    let mut whole = std::io::Cursor::new(head).chain(from);
+    if database {
+        let mut copy = tempfile::NamedTempFile::new().map_err(tell)?;
+        std::io::copy(&mut whole, &mut copy).map_err(tell)?;
+        return Index::read_only(copy.path())?.records().map_err(|e| format!("{name}: {e}"));
     }
     let mut out = Vec::new();
-    for (n, line) in BufReader::new(File::open(path).map_err(tell)?).lines().enumerate() {
+    for (n, line) in BufReader::new(whole).lines().enumerate() {
         let line = line.map_err(tell)?;
         if line.trim().is_empty() {
             continue;
@@ -99,7 +110,7 @@ pub fn read_records(path: &Path) -> Result<Vec<Record>, String> {
         let record: Record = serde_json::from_str(&line)
             .ok()
             .filter(|r: &Record| !r.job.is_empty() && !r.verdict.is_empty())
-            .ok_or_else(|| format!("{}:{}: no record of a job", path.display(), n + 1))?;
+            .ok_or_else(|| format!("{name}:{}: no record of a job", n + 1))?;
         out.push(record);
     }
     Ok(out)

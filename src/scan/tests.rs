@@ -21,7 +21,7 @@ fn items(paths: &[&str]) -> Vec<Item> {
             }
             parts.extend(piece.split('/').map(String::from));
         }
-        Item { parts, archives, size: 1000 + n as u64 }
+        Item { parts, archives, size: 1000 + n as u64, given: false }
     };
     paths.iter().enumerate().map(one).collect()
 }
@@ -34,6 +34,19 @@ fn grouped(paths: &[&str], by: &GroupBy, heads: &[(&str, &str)]) -> Grouping {
 
 fn files(group: &Group, paths: &[&str]) -> Vec<String> {
     group.items.iter().map(|&n| paths[n].to_string()).collect()
+}
+
+/// Files that were given themselves, below their folder's name.
+fn given(paths: &[&str], heads: &[(&str, &str)]) -> Vec<String> {
+    let all = layouts();
+    let said: HashMap<&str, Head> = heads.iter().map(|(p, text)| (*p, all.head(text.as_bytes()))).collect();
+    let items: Vec<Item> = items(paths)
+        .into_iter()
+        .map(|i| Item { parts: i.parts[1..].to_vec(), archives: Vec::new(), given: true, ..i })
+        .collect();
+    let grouping =
+        group(&items, &GroupBy::Auto, &all, &mut |n| said.get(paths[n]).cloned().unwrap_or_default());
+    grouping.groups.iter().map(|g| format!("{}: {}", g.key, files(g, paths).join(" "))).collect()
 }
 
 /// Every job is one line of paths; order does not matter.
@@ -258,7 +271,7 @@ fn no_two_jobs_have_one_name() {
     }
     let hex = "0123456789abcdef".repeat(4);
     let pod = format!("llm-worker-0_ml_train-{hex}.log");
-    let paths = ["llm-ml-train/a.log", "llm-ml-train/b.log", &pod];
+    let paths = ["llm-ml-train/a.log", "llm-ml-train/a.log.1", &pod];
     let keys: Vec<String> = grouped(&paths, &GroupBy::Auto, &[]).groups.into_iter().map(|g| g.key).collect();
     assert_eq!(keys, ["logs/llm-ml-train", "logs/llm-ml-train~2"]);
 }
@@ -290,4 +303,82 @@ fn a_key_does_not_change_when_files_come_to_a_job() {
         key(&["f/a-worker-0.log", "f/a-worker-1.log", "f/b-worker-0.log"])
     );
     assert_eq!(key(&["f/rank_0.log"]), key(&["f/dmesg.txt", "f/rank_0.log", "f/rank_1.log"]));
+}
+
+/// What a training prints, of a job that names neither itself nor a communicator.
+const TRAINS: &str = "2026-02-03 10:11:02 INFO step: 100 loss: 3.95\n";
+
+#[test]
+fn programs_in_one_folder_are_jobs_of_their_own() {
+    let trains = |paths: &[&'static str]| paths.iter().map(|p| (*p, TRAINS)).collect::<Vec<_>>();
+    said(&[&["x/north.log"], &["x/south.log"]], &trains(&["x/north.log", "x/south.log"]));
+    // One of them is a program, the other looks on.
+    said(&[&["x/train.log", "x/monitor.log"]], &trains(&["x/train.log"]));
+    // Neighbours hold files of the same names: each folder is one job's.
+    let both = ["x/train.log", "x/eval.log", "y/train.log", "y/eval.log"];
+    said(&[&["x/train.log", "x/eval.log"], &["y/train.log", "y/eval.log"]], &trains(&both));
+    // But a day is not.
+    let days = ["2026/02/03/a.log", "2026/02/03/b.log", "2026/02/04/a.log"];
+    said(&[&days[..1], &days[1..2], &days[2..]], &trains(&days));
+}
+
+#[test]
+fn a_job_with_a_number_takes_in_no_other_program() {
+    let train = [("x/north.log", TRAINS), ("x/south.log", TRAINS)];
+    said(&[&["x/job-31.out", "x/job-31.err"], &["x/north.log"], &["x/south.log"]], &train);
+    said(&[&["x/tune_31000.out", "x/tune_31000.err"], &["x/north.log"], &["x/south.log"]], &train);
+    said(&[&["x/job-31.tar"], &["x/all.tar!north.log"]], &[("x/all.tar!north.log", TRAINS)]);
+    // What looks on is taken in, and what its neighbours have too.
+    said(&[&["x/job-31.out", "x/monitor.log"]], &[("x/job-31.out", TRAINS)]);
+    said(
+        &[&["x/job-31.out", "x/train.log"], &["y/job-32.out", "y/train.log"]],
+        &[("x/train.log", TRAINS), ("y/train.log", TRAINS)],
+    );
+    // Kernel logs of a job that its first lines name.
+    said(
+        &[&["job-31.out", "dmesg-node1.txt"], &["job-32.out"]],
+        &[("dmesg-node1.txt", "SLURM_JOB_ID=31"), ("job-31.out", "SLURM_JOB_ID=31")],
+    );
+}
+
+#[test]
+fn different_ranks_of_one_world_are_one_job() {
+    let says = |rank: u32, at: &str| format!("MASTER_ADDR={at} RANK={rank} WORLD_SIZE=3\n");
+    let (one, two) = (says(0, "10.1.0.4"), says(1, "10.1.0.4"));
+    let paths = ["x/north.log", "x/south.log"];
+    said(&[&paths], &[(paths[0], &one), (paths[1], &two)]);
+    // The same ranks again are another run; so is another address, and what every host calls itself.
+    said(&[&paths[..1], &paths[1..]], &[(paths[0], &one), (paths[1], &one)]);
+    said(&[&paths[..1], &paths[1..]], &[(paths[0], &one), (paths[1], &says(1, "10.1.0.5"))]);
+    let local = |rank, world| format!("MASTER_ADDR=localhost\n[{rank}] rank {rank} nranks {world}\n");
+    let three = (local(0, 3), local(1, 3));
+    said(&[&paths[..1], &paths[1..]], &[(paths[0], &three.0), (paths[1], &three.1)]);
+    // Unless each rank of the world is in one file and in one only.
+    let two = (local(0, 2), local(1, 2));
+    said(&[&paths], &[(paths[0], &two.0), (paths[1], &two.1)]);
+    let numbered = ["x/atlas1.log", "x/atlas2.log"];
+    said(&[&numbered], &[(numbered[0], &two.0), (numbered[1], &two.1)]);
+    said(&[&numbered[..1], &numbered[1..]], &[(numbered[0], &two.0), (numbered[1], &two.0)]);
+}
+
+#[test]
+fn files_that_are_given_are_joined_where_something_shows_it() {
+    assert_eq!(given(&["x/north.log"], &[]), ["x/north: x/north.log"]);
+    assert_eq!(given(&["x/north.log", "x/south.log"], &[]), ["x/north: x/north.log", "x/south: x/south.log"]);
+    assert_eq!(
+        given(&["job-31/run.log", "job-32/tune.log"], &[]),
+        ["31: job-31/run.log", "32: job-32/tune.log"]
+    );
+    assert_eq!(given(&["x/rank0.log", "x/rank1.log"], &[]), ["x: x/rank0.log x/rank1.log"]);
+    assert_eq!(
+        given(&["x/slurm-31.err", "x/slurm-31.out", "x/north.log"], &[]),
+        ["x/31: x/slurm-31.err x/slurm-31.out", "x/north: x/north.log"]
+    );
+    let comm = "comm 0x55 rank 0 nranks 2 commId 0x6f1d2c3b4a590001 - Init START";
+    assert_eq!(
+        given(&["x/north.log", "y/south.log", "y/west.log"], &[("x/north.log", comm), ("y/south.log", comm)]),
+        ["x/north: x/north.log y/south.log", "y/west: y/west.log"]
+    );
+    // A copy is no part.
+    assert_eq!(given(&["x/north.log", "y/north.log"], &[]).len(), 2);
 }

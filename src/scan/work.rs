@@ -103,7 +103,10 @@ pub fn run(
     watch: &dyn Watch,
     stop: &AtomicBool,
 ) -> Result<Outcome, String> {
-    let Plan { mut files, jobs, reused, .. } = plan;
+    let Plan { mut files, jobs, reused, moved, .. } = plan;
+    for (place, jobs) in &moved {
+        index.forget(place, jobs)?;
+    }
     let mut out = Outcome { reused: reused.len(), records: reused, ..Outcome::default() };
     let threads = plan::threads(options.threads);
     let tasks = Mutex::new(tasks(&jobs).into_iter());
@@ -296,19 +299,18 @@ impl Work<'_> {
         let members = members.iter().map(|m| Given::Named { name: m.name.clone(), path: m.path.clone() });
         let given: Vec<Given> = whole.chain(members).collect();
         let options = engine::Options { threads, ..engine::Options::default() };
-        let read = catch_unwind(AssertUnwindSafe(|| self.engine.diagnose(&given, &options)));
-        match read {
-            Ok(Ok(report)) => {
-                let (mut json, mut page) = (Vec::new(), Vec::new());
-                let _ = write_json(&report, &mut json);
-                let _ = text::write(&report, Style { width: WIDTH, verbose: false }, &mut page);
-                let record = Record::new(known, &report);
-                let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-                Entry { record, json: text(json), text: text(page) }
-            }
-            Ok(Err(error)) => unread(known, error.to_string()),
-            Err(_) => unread(known, "an internal fault of ncclcheck ended the reading of this job".into()),
-        }
+        guarded(known, |known| {
+            let report = match self.engine.diagnose(&given, &options) {
+                Ok(report) => report,
+                Err(error) => return unread(known, error.to_string()),
+            };
+            let (mut json, mut page) = (Vec::new(), Vec::new());
+            let _ = write_json(&report, &mut json);
+            let _ = text::write(&report, Style { width: WIDTH, verbose: false }, &mut page);
+            let record = Record::new(known, &report);
+            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+            Entry { record, json: text(json), text: text(page), files: Vec::new() }
+        })
     }
 
     fn known(&self, job: &Job, problems: Vec<String>) -> record::Known {
@@ -330,9 +332,33 @@ impl Work<'_> {
     }
 }
 
+/// Reads one job from end to end; what goes wrong within is told of that job, and the others are read on.
+fn guarded(known: record::Known, read: impl FnOnce(record::Known) -> Entry) -> Entry {
+    let kept = known.clone();
+    catch_unwind(AssertUnwindSafe(|| read(known))).unwrap_or_else(|_| {
+        unread(kept, "an internal fault of ncclcheck ended the reading of this job".into())
+    })
+}
+
 fn unread(known: record::Known, why: String) -> Entry {
     let record = Record::unread(known, why);
     let json = serde_json::to_string_pretty(&record).unwrap_or_default();
     let text = format!("{}: {}\n", record.job, record.summary);
-    Entry { record, json, text }
+    Entry { record, json, text, files: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_one_job_is_its_own() {
+        let known = record::Known { job: "a/7".into(), files: 3, ..record::Known::default() };
+        let entry = guarded(known, |known| {
+            assert!(known.files > 3, "on purpose");
+            unread(known, String::new())
+        });
+        assert_eq!((entry.record.job.as_str(), entry.record.verdict.as_str()), ("a/7", "unread"));
+        assert!(entry.text.contains("internal fault"), "{}", entry.text);
+    }
 }

@@ -582,17 +582,9 @@ impl Builder<'_> {
         info.devices.sort();
         info.networks.sort();
         info.communicators = comms.len();
-        let mut stamps: Vec<_> = self
-            .job
-            .sources
-            .iter()
-            .flat_map(|s| <[_; 2]>::from(s.times()))
-            .flatten()
-            .filter(|t| t.date)
-            .collect();
-        stamps.sort_by_key(|t| (t.year, t.utc()));
-        info.first = stamps.first().map(|t| t.rfc3339().unwrap_or_else(|| t.text()));
-        info.last = stamps.last().map(|t| t.rfc3339().unwrap_or_else(|| t.text()));
+        let told = |t: crate::base::Stamp| t.rfc3339().unwrap_or_else(|| t.text());
+        let span = crate::job::span(self.job, self.catalogue);
+        (info.first, info.last) = (span.map(|s| told(s.0)), span.map(|s| told(s.1)));
     }
 
     /// Ranks with something to say about them: ends, silence, logs that were not given.
