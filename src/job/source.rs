@@ -182,8 +182,9 @@ impl SourceState {
 
     pub(crate) fn take(&mut self, catalogue: &Catalogue, y: Yield, budget: &mut Budget) {
         let base = self.base;
-        if y.full && base > 0 {
-            self.run = self.run.max(RUNS);
+        if y.full && base > 0 && self.run < RUNS {
+            // Nothing that was counted in between may decide it. What is not known to go on has ended.
+            (self.run, self.ended) = (RUNS, true);
         }
         let absolute = |line: u64| (line as i64 + base as i64 + 1).max(1) as u64;
         let map: Vec<u32> = y
@@ -285,8 +286,12 @@ impl SourceState {
 
     /// Which run an event belongs to, for keeping it: what is said again in a later run is no repetition. Only lines
     /// that are read one by one tell: of the others the readers count what is alike, whatever stands between. The
-    /// end of a source has a number of its own, since what stood before may have been counted.
+    /// end of a source has a number of its own, since what stood before may have been counted; of bulk messages the
+    /// last is known anyway.
     fn run_of(&mut self, catalogue: &Catalogue, event: &Event, full: bool) -> u16 {
+        if !full {
+            return 0;
+        }
         let entry = &catalogue.messages[usize::from(event.message)];
         let starts = match entry.kind {
             Kind::JobStarts | Kind::Restarts => true,
@@ -296,16 +301,14 @@ impl SourceState {
             }
             _ => false,
         };
-        if !full {
-            self.ended |= entry.ends_a_run();
-            return 0;
-        }
         let begins = starts && self.ended;
         if begins && self.run % RUNS < RUNS - 1 {
             self.run += 1;
         }
         self.ended = entry.ends_a_run() || self.ended && !begins;
-        self.run
+        // Those behind an NCCL header are counted while the block is searched.
+        let counted = entry.bulk && (entry.kind != Kind::Step || self.run == RUNS);
+        if counted { 0 } else { self.run }
     }
 
     fn keep(&mut self, catalogue: &Catalogue, event: Event, full: bool, budget: &mut Budget) {
