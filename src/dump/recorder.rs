@@ -266,7 +266,11 @@ fn configs(tree: &Tree<'_>, table: Value, damage: &mut Vec<Damage>) -> Vec<Group
 fn ranks_of(tree: &Tree<'_>, value: Value) -> Option<RankSet> {
     const MAX_RANKS: usize = 1 << 20;
     let ranks = match value {
-        Value::Str(id) => RankSet::parse(tree.text(id))?,
+        Value::Str(id) => {
+            // Written out, never as a range: a short text that stands for millions of ranks is damage.
+            let text = tree.text(id);
+            RankSet::parse(text).filter(|r| r.len() <= text.len())?
+        }
         Value::Seq(_) => {
             let ranks: Option<Vec<u32>> =
                 tree.list(value).iter().map(|v| tree.int(*v).and_then(|i| u32::try_from(i).ok())).collect();

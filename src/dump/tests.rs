@@ -172,3 +172,16 @@ proptest! {
         let _ = read(&bytes, "x_1");
     }
 }
+
+#[test]
+fn a_few_letters_are_no_million_ranks() {
+    let text = |ranks: &str| {
+        format!(
+            r#"{{"version":"2.10","pg_config":{{"0":{{"name":"0","desc":"d","ranks":"{ranks}"}}}},"entries":[]}}"#
+        )
+    };
+    let (whole, damage) = recorder(text("[0, 1, 2, 3]").as_bytes());
+    assert_eq!((whole.groups.len(), damage.len()), (1, 0));
+    let (none, damage) = recorder(text("0-999999").as_bytes());
+    assert!(none.groups.is_empty() && damage[0].contains("not readable"), "{damage:?}");
+}
