@@ -28,7 +28,7 @@ const AFTER: usize = 64 << 10;
 const EDGE: usize = 256 << 10;
 
 /// Threads that read blocks of one unit, at most: one thread that cuts blocks cannot feed more.
-const WORKERS: usize = 6;
+const WORKERS: usize = 5;
 /// Bytes of blocks in flight.
 const IN_FLIGHT: usize = 16 << 20;
 /// So many blocks are in flight at first, and while they give much.
