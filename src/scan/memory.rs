@@ -9,7 +9,7 @@ use super::solved::{self, Settings};
 use crate::report::{Culprits, Diagnosis, Report};
 use std::path::Path;
 
-/// What an index, or a file of records, remembers of jobs like this one; see [`notice`].
+/// What an index, or a file of records, remembers of jobs like this one.
 ///
 /// # Errors
 /// When the file is neither, or cannot be read.
