@@ -11,31 +11,13 @@ mod faults;
 mod fleet;
 #[path = "common/fleet_log.rs"]
 mod fleet_log;
+#[path = "common/views.rs"]
+mod views;
 
 use faults::{Kind, plant};
 use fleet::{Call, Fleet, Group, Style, collective, pair};
-use ncclcheck::report::waits::{self, Waits};
 use ncclcheck::report::{Report, Verdict};
-
-type Files = Vec<(String, Vec<u8>)>;
-
-fn dumps(job: &Fleet) -> Files {
-    (0..job.ranks.len()).map(|r| (format!("dumps/dump_{r}"), job.dump(r, &Style::default(), 2000))).collect()
-}
-
-fn view(files: &Files) -> Waits {
-    common::engine().waits(&common::given(files), &common::options()).unwrap()
-}
-
-fn text(view: &Waits) -> String {
-    let mut out = Vec::new();
-    waits::write(view, 100, false, &mut out).unwrap();
-    common::strip(&String::from_utf8(out).unwrap())
-}
-
-fn read(files: &Files) -> Report {
-    common::report(&common::given(files), &common::options())
-}
+use views::{Files, dumps, read, text, view};
 
 fn file(name: &str, text: &str) -> (String, Vec<u8>) {
     (name.into(), text.as_bytes().to_vec())

@@ -11,32 +11,15 @@ mod faults;
 mod fleet;
 #[path = "common/fleet_log.rs"]
 mod fleet_log;
+#[path = "common/views.rs"]
+mod views;
 
 use faults::{Kind, plant};
 use fleet::{Fleet, Group, Style, collective};
 use fleet_log::Talk;
 use ncclcheck::report::Report;
-use ncclcheck::report::waits::{self, Waits};
-
-type Files = Vec<(String, Vec<u8>)>;
-
-fn dumps(job: &Fleet) -> Files {
-    (0..job.ranks.len()).map(|r| (format!("dumps/dump_{r}"), job.dump(r, &Style::default(), 2000))).collect()
-}
-
-fn view(files: &Files) -> Waits {
-    common::engine().waits(&common::given(files), &common::options()).unwrap()
-}
-
-fn text(view: &Waits) -> String {
-    let mut out = Vec::new();
-    waits::write(view, 100, false, &mut out).unwrap();
-    common::strip(&String::from_utf8(out).unwrap())
-}
-
-fn read(files: &Files) -> Report {
-    common::report(&common::given(files), &common::options())
-}
+use ncclcheck::report::waits;
+use views::{Files, dumps, read, text, view};
 
 fn problems(report: &Report) -> String {
     report.inputs.iter().flat_map(|i| i.problems.iter()).cloned().collect::<Vec<_>>().join("\n")

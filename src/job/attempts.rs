@@ -6,7 +6,7 @@ use super::names::witness;
 use super::{Job, Placed, slot_of};
 use crate::base::Stamp;
 use crate::catalogue::Catalogue;
-use crate::knowledge::{Kind, Role};
+use crate::knowledge::Kind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -64,11 +64,7 @@ pub(super) fn split(catalogue: &Catalogue, job: &mut Job, wanted: Option<usize>)
                     state.process_starts(placed.rank, placed.process, event);
                 }
             }
-            if matches!(entry.kind, Kind::Ends | Kind::Cancelled | Kind::EndsWell)
-                || (entry.kind == Kind::Exception && entry.role != Role::Harmless)
-            {
-                state.ended = true;
-            }
+            state.ended |= entry.ends_a_run();
             state.spoken.extend(own_rank(job, placed));
             state.speaks_at(event.time);
             job.events[at].attempt = n;

@@ -14,7 +14,7 @@ use crate::dump::{Dump, rank_from_name};
 use crate::knowledge::Kind;
 use crate::text::Who;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::hash_map;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Speakers of one source that are kept apart.
@@ -234,10 +234,10 @@ impl SourceState {
                     before.line = absolute(before.line);
                 }
                 match self.out.bulk.entry((b.message, speaker)) {
-                    hash_map::Entry::Vacant(slot) => {
+                    Entry::Vacant(slot) => {
                         slot.insert(Counted { count: b.count, last: b.last, before: b.before });
                     }
-                    hash_map::Entry::Occupied(slot) => slot.into_mut().add(b),
+                    Entry::Occupied(slot) => slot.into_mut().add(b),
                 }
             }
         }

@@ -10,13 +10,12 @@ mod anchors;
 mod heads;
 mod view;
 
+use super::header::SLURM;
 use super::{Level, Prefix, ShapeFacts, is_dirty, nccl_quick, split_prefix};
 use anchors::Anchors;
 use heads::{Head, Heads};
-use memchr::memmem::Finder;
 use rustc_hash::FxHashMap;
 use std::hash::Hasher;
-use std::sync::LazyLock;
 pub use view::{Line, Piece, View};
 
 /// Who speaks, by what stands before the text.
@@ -563,9 +562,6 @@ fn may_be_torn(body: &[u8]) -> bool {
 pub fn looks_torn(body: &[u8]) -> bool {
     may_be_torn(body) || SLURM.find(body).is_some()
 }
-
-/// What all errors of Slurm's programs have.
-static SLURM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b": error: "));
 
 /// A number that is the same for the same speaker.
 fn key(text: &[u8], prefix: &Prefix, process: &[u8]) -> u64 {

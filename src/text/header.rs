@@ -13,6 +13,7 @@ mod pylog;
 mod tests;
 
 pub use glog::{Glog, glog};
+pub(super) use mid::SLURM;
 pub use mid::mid_starts;
 pub use nccl::{Level, NcclHeader, Quick, nccl_header, nccl_quick};
 pub use pylog::{PyLog, pylog};

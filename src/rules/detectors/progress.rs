@@ -6,7 +6,7 @@ use crate::catalogue::time_of;
 use crate::job::{EventId, State, slot_of, steps};
 use crate::knowledge::Kind;
 use crate::rules::cond::Context;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A rank is behind the others in its own progress lines and does not go on.
 pub(super) fn step_behind(cx: &Context<'_>) -> Option<Detected> {
@@ -85,15 +85,13 @@ pub(super) fn silent_until_ended(cx: &Context<'_>, how: &str) -> Option<Detected
         }
     };
     // Whoever still spoke later, but for the scheduler, was at work on something.
-    let theirs = |source: u32, line: u64| {
-        job.current().any(|e| {
-            let (place, event) = (&job.events[e as usize], job.event(e));
-            let kind = job.entry(cx.catalogue, e).kind;
-            let over = matches!(kind, Kind::Cancelled | Kind::Ends | Kind::Killed | Kind::EndsWell);
-            over && place.source == source && event.line == line
-        })
+    let over = |e: &EventId| {
+        let kind = job.entry(cx.catalogue, *e).kind;
+        matches!(kind, Kind::Cancelled | Kind::Ends | Kind::Killed | Kind::EndsWell)
     };
-    let said = job.processes.iter().flat_map(|p| &p.last).filter(|(source, l)| !theirs(*source, l.line));
+    let place = |e: EventId| (job.events[e as usize].source, job.event(e).line);
+    let theirs: BTreeSet<(u32, u64)> = job.current().filter(over).map(place).collect();
+    let said = job.processes.iter().flat_map(|p| &p.last).filter(|(s, l)| !theirs.contains(&(*s, l.line)));
     let last = said
         .filter_map(|(_, l)| l.time)
         .filter(|t| t.utc() < at.utc())

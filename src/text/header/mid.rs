@@ -11,6 +11,9 @@ use super::{glog, nccl_header};
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
+/// What all errors of Slurm's programs have.
+pub(in super::super) static SLURM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b": error: "));
+
 /// How many starts are told of one line at most; more is noise.
 const MOST: usize = 4096;
 
@@ -116,8 +119,7 @@ fn stamped(line: &[u8], start: usize, least: usize) -> usize {
 /// `slurmstepd: error:` and `srun: error:` inside the line.
 fn slurm_starts(line: &[u8]) -> Vec<usize> {
     let mut out = Vec::new();
-    static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b": error: "));
-    for hit in ERROR.find_iter(line) {
+    for hit in SLURM.find_iter(line) {
         for name in [&b"slurmstepd"[..], b"srun"] {
             if line[..hit].ends_with(name) && hit > name.len() {
                 let start = hit - name.len();
