@@ -78,6 +78,13 @@ impl Entry {
         matches!(self.kind, Kind::Ends | Kind::Cancelled | Kind::EndsWell)
             || (self.kind == Kind::Exception && self.role != Role::Harmless)
     }
+
+    /// Whether all but the first line of each speaker need no event, wherever they stand: they are counted, and tell
+    /// neither that a run begins nor that one is over.
+    pub(crate) fn is_only_counted(&self) -> bool {
+        let tells = matches!(self.kind, Kind::JobStarts | Kind::Restarts | Kind::Comm | Kind::Step);
+        self.bulk && !tells && !self.ends_a_run()
+    }
 }
 
 /// What fills a slot.

@@ -40,14 +40,16 @@ pub(crate) struct Reading<'c> {
     catalogue: &'c Catalogue,
     scanner: &'c Scanner,
     shapes: Shapes,
+    /// Of lines behind no NCCL header, at the edges of a source.
+    lines: Shapes,
     alike: Alike,
     scratch: Scratch,
 }
 
 impl<'c> Reading<'c> {
     pub(crate) fn new(catalogue: &'c Catalogue, scanner: &'c Scanner) -> Self {
-        let (shapes, alike, scratch) = Default::default();
-        Self { catalogue, scanner, shapes, alike, scratch }
+        let (shapes, lines, alike, scratch) = Default::default();
+        Self { catalogue, scanner, shapes, lines, alike, scratch }
     }
 }
 
@@ -64,7 +66,7 @@ pub(crate) fn read(
     let (view, scanned) = reading.scanner.scan(piece, facts, &opening, &mut reading.scratch);
     let mut reader = Reader::new(catalogue, &view, &scanned, settled, piece.full, &mut reading.alike);
     for hit in &scanned.hits {
-        reader.hit(hit, &mut reading.shapes);
+        reader.hit(hit, &mut reading.shapes, &mut reading.lines);
     }
     let mut read = reader.finish(piece);
     let spokes = scanned.speakers.into_iter().map(|s| spoke(&view, settled, s));
@@ -178,7 +180,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         }
     }
 
-    fn hit(&mut self, hit: &Hit, shapes: &mut Shapes) {
+    fn hit(&mut self, hit: &Hit, shapes: &mut Shapes, lines: &mut Shapes) {
         if self.followed.contains(&hit.line) {
             return;
         }
@@ -195,7 +197,10 @@ impl<'r, 'b> Reader<'r, 'b> {
             return;
         }
         if self.full {
-            return self.look(hit, line);
+            if !self.line_by_shape(hit, line, lines) {
+                self.look(hit, line);
+            }
+            return;
         }
         let text = &self.view.bytes[hit.text as usize..line.end as usize];
         let (hash, names_rank) = squashed(text);
@@ -288,7 +293,7 @@ impl<'r, 'b> Reader<'r, 'b> {
                 self.bulk.add((t.message, hit.speaker), (hit.line, hit.text, line.end));
             }
             let key = (t.message, hit.speaker, apart.unwrap_or(ALIKE));
-            if !full && self.fold(key, hit.line) {
+            if self.needs_no_event(key, hit.line) {
                 continue;
             }
             let fields = t.fields.iter().map(|f| (f.0, boxed(at(f.1)))).collect();
@@ -296,6 +301,34 @@ impl<'r, 'b> Reader<'r, 'b> {
             self.add(part, found, Via::Line, (dev >= 0).then_some(dev), self.time(part));
         }
         true
+    }
+
+    /// A line behind no NCCL header, at an edge of its source, whose shape tells all; false where it does not.
+    fn line_by_shape(&mut self, hit: &Hit, line: Line, lines: &mut Shapes) -> bool {
+        let (start, end) = (hit.text as usize, line.end as usize);
+        if hit.nccl.is_some() || start >= end {
+            return false;
+        }
+        let (catalogue, view) = (self.catalogue, self.view);
+        let text = &view.bytes[start..end];
+        let body = text::pylog(text).map_or(0, |p| p.body as usize).min(text.len());
+        let told = lines.get(catalogue, body as u32, text, || catalogue.tell_line(text, body));
+        let Some(told) = told else { return false };
+        let part = Part { line: hit.line as usize, start, end, speaker: hit.speaker, nccl: None };
+        let time = if told.is_empty() { None } else { self.time(part) };
+        for t in told.iter() {
+            let at = |span: (u32, u32)| boxed(&text[span.0 as usize..span.1 as usize]);
+            let fields = t.fields.iter().map(|f| (f.0, at(f.1))).collect();
+            let found = Found { message: t.message, form: t.form, at: (0, 0), fields, index: 0 };
+            self.push(part, found, Via::Line, None, time);
+        }
+        true
+    }
+
+    /// Whether a line is only counted. At the edges of a source each line may tell where a run begins.
+    fn needs_no_event(&mut self, key: (MessageId, u32, u32), line: u32) -> bool {
+        let folds = !self.full || self.catalogue.messages[usize::from(key.0)].is_only_counted();
+        folds && self.fold(key, line)
     }
 
     /// Counts a line whose like is kept often enough; false for one of the first.
@@ -607,7 +640,7 @@ impl<'r, 'b> Reader<'r, 'b> {
         // What begins in the first lines may have been found by the block before, at a traceback's end.
         let first = if part.nccl.is_some() { 0 } else { context::FORWARD.0 };
         let own = (self.view.own.start + first..self.view.own.end).contains(&part.line);
-        if own && !self.full && self.fold((found.message, part.speaker, apart), part.line as u32) {
+        if own && self.needs_no_event((found.message, part.speaker, apart), part.line as u32) {
             return;
         }
         self.add(part, found, via, dev, time);

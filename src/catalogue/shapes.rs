@@ -4,10 +4,9 @@
 //! of such texts stand at the same places too.
 
 use super::compile::{Asked, Catalogue, Form};
-use super::{FieldId, MessageId};
+use super::{FieldId, MessageId, exceptions, trouble};
 use regex_syntax::hir::{Class, Hir, HirKind};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// Shapes that are remembered at a time.
 const MOST: usize = 8192;
@@ -30,9 +29,9 @@ enum Known {
     /// Its texts must be looked at one by one.
     Single,
     /// All its texts are the same messages.
-    Told(Arc<[Told]>),
+    Told(Box<[Told]>),
     /// Some wordings ask for certain figures: texts that these fit at the same places are the same messages.
-    ByForms { forms: Box<[usize]>, told: Vec<(Fits, Option<Arc<[Told]>>)> },
+    ByForms { forms: Box<[usize]>, told: Vec<(Fits, Option<Box<[Told]>>)> },
 }
 
 /// Where wordings fit a text.
@@ -68,7 +67,7 @@ impl Shapes {
         door: u32,
         text: &[u8],
         tell: impl Fn() -> Option<Answer>,
-    ) -> Option<Arc<[Told]>> {
+    ) -> Option<&[Told]> {
         if self.rest > 0 || text.len() > LONGEST {
             self.rest = self.rest.saturating_sub(1);
             return None;
@@ -81,59 +80,63 @@ impl Shapes {
             (self.asked, self.missed) = (0, 0);
         }
         let key = shape(text) ^ u64::from(door).wrapping_mul(0x2545_F491_4F6C_DD1D);
-        match self.known.get_mut(&key) {
-            Some(Known::Single) => return None,
-            Some(Known::Told(told)) => return Some(Arc::clone(told)),
-            Some(Known::ByForms { forms, told }) => {
-                let fits = catalogue.fit(forms, text);
-                if let Some((_, told)) = told.iter().find(|t| t.0 == fits) {
-                    return told.clone();
-                }
-                let new = tell().map(|a| Arc::from(a.told));
-                if told.len() < MOST_WAYS {
-                    told.push((fits, new.clone()));
-                }
-                return new;
-            }
-            None => {}
-        }
-        self.missed += 1;
-        if self.known.len() >= MOST {
+        if self.known.len() >= MOST && !self.known.contains_key(&key) {
             self.known.clear();
         }
-        let (known, told) = match tell() {
-            Some(a) if a.forms.is_empty() => {
-                let told: Arc<[Told]> = a.told.into();
-                (Known::Told(Arc::clone(&told)), Some(told))
+        let missed = &mut self.missed;
+        let known = self.known.entry(key).or_insert_with(|| {
+            *missed += 1;
+            match tell() {
+                Some(a) if a.forms.is_empty() => Known::Told(a.told.into()),
+                Some(a) if a.forms.len() <= MOST_FORMS => {
+                    let fits = catalogue.fit(&a.forms, text);
+                    Known::ByForms { forms: a.forms.into(), told: vec![(fits, Some(a.told.into()))] }
+                }
+                _ => Known::Single,
             }
-            Some(a) if a.forms.len() <= MOST_FORMS => {
-                let fits = catalogue.fit(&a.forms, text);
-                let told: Option<Arc<[Told]>> = Some(a.told.into());
-                (Known::ByForms { forms: a.forms.into(), told: vec![(fits, told.clone())] }, told)
+        });
+        match known {
+            Known::Single => None,
+            Known::Told(told) => Some(told),
+            Known::ByForms { forms, told } => {
+                let fits = catalogue.fit(forms, text);
+                let at = match told.iter().position(|t| t.0 == fits) {
+                    Some(at) => at,
+                    None => {
+                        // One more way than is remembered takes the place of the last one.
+                        told.truncate(MOST_WAYS);
+                        told.push((fits, tell().map(|a| a.told.into())));
+                        told.len() - 1
+                    }
+                };
+                told[at].1.as_deref()
             }
-            _ => (Known::Single, None),
-        };
-        self.known.insert(key, known);
-        told
+        }
     }
 }
 
-/// A number for a text in which all figures are alike.
+/// A number for a text in which all figures are alike. Its words go into four numbers in turns, which do not wait for
+/// each other.
 fn shape(text: &[u8]) -> u64 {
     const K: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mut h = text.len() as u64;
-    let mut add = |word: [u8; 8]| {
-        h = (h.rotate_left(29) ^ alike(u64::from_le_bytes(word))).wrapping_mul(K);
-        h ^= h >> 32;
+    let mix = |h: u64, word: u64| {
+        let h = (h.rotate_left(29) ^ word).wrapping_mul(K);
+        h ^ (h >> 32)
     };
-    let (words, rest) = text.as_chunks::<8>();
-    for word in words {
-        add(*word);
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    let mut lanes = [1, 2, 3, 4];
+    let (chunks, rest) = text.as_chunks::<32>();
+    for chunk in chunks {
+        for (lane, bytes) in lanes.iter_mut().zip(chunk.chunks_exact(8)) {
+            *lane = mix(*lane, alike(word(bytes)));
+        }
     }
-    let mut last = [0; 8];
+    let mut last = [0; 32];
     last[..rest.len()].copy_from_slice(rest);
-    add(last);
-    h
+    for (lane, bytes) in lanes.iter_mut().zip(last.chunks_exact(8)) {
+        *lane = mix(*lane, alike(word(bytes)));
+    }
+    lanes.iter().fold(text.len() as u64, |h, lane| mix(h, *lane))
 }
 
 /// All bytes that are figures become `0`.
@@ -200,15 +203,7 @@ impl Catalogue {
         if (asked != Asked::Info || edges) && self.figured().may_stand_in(text) {
             return None;
         }
-        let candidates = self.candidates(asked, text, edges);
-        if candidates.iter().any(|&f| !self.forms[f].near.is_empty()) {
-            return None;
-        }
-        let asks = |f: &usize| !self.forms[*f].takes_all_figures();
-        let forms = candidates.iter().copied().filter(asks).collect();
-        let found = self.verify(candidates, text, edges);
-        let told = found.iter().map(|f| self.told(f.index, text)).collect::<Option<_>>()?;
-        Some(Answer { told, forms })
+        self.answer(self.candidates(asked, text, edges), text, edges)
     }
 
     /// Where wordings fit a text.
@@ -218,6 +213,41 @@ impl Catalogue {
             *fit = self.place(form, text);
         }
         fits
+    }
+
+    /// What every line of this one's shape is that stands at an edge of its source, behind no NCCL header, and whose
+    /// logger's header ends at `body` too; `None` where that depends on other lines, or on figures in another way.
+    pub(super) fn tell_line(&self, text: &[u8], body: usize) -> Option<Answer> {
+        // Behind `Last error:` a line is what a WARN would be.
+        if memchr::memmem::find(text, b"NCCL").is_some()
+            || crate::text::looks_torn(text)
+            || self.figured().may_stand_in(text)
+            || !self.candidates(Asked::Warn, text, true).is_empty()
+        {
+            return None;
+        }
+        let said = String::from_utf8_lossy(&text[body..]);
+        let said = said.trim_start_matches("**");
+        if exceptions::named(said, true).is_some()
+            || said.starts_with("Traceback (most")
+            || !super::settings::assignments(said).is_empty()
+        {
+            return None;
+        }
+        let answer = self.answer(self.candidates(Asked::Line, text, true), text, true)?;
+        (!answer.told.is_empty() || !trouble::may_look_like(&self.trouble, said)).then_some(answer)
+    }
+
+    /// What a text is in which the fixed parts of these wordings stand.
+    fn answer(&self, candidates: Vec<usize>, text: &[u8], edges: bool) -> Option<Answer> {
+        if candidates.iter().any(|&f| !self.forms[f].near.is_empty()) {
+            return None;
+        }
+        let asks = |f: &usize| !self.forms[*f].takes_all_figures();
+        let forms = candidates.iter().copied().filter(asks).collect();
+        let found = self.verify(candidates, text, edges);
+        let told = found.iter().map(|f| self.told(f.index, text)).collect::<Option<_>>()?;
+        Some(Answer { told, forms })
     }
 
     fn told(&self, index: usize, text: &[u8]) -> Option<Told> {

@@ -15,6 +15,14 @@ pub(super) fn looks_like(words: &Trouble, text: &str) -> bool {
         && !text.trim_start().starts_with("File \"")
 }
 
+/// Whether a line that differs from this one in figures only may look so.
+pub(super) fn may_look_like(words: &Trouble, text: &str) -> bool {
+    words.looks.iter().chain(&words.levels).any(|word| {
+        // Where a word asks for a figure, any stands for it.
+        text.contains(word.split(|c: char| c.is_ascii_digit()).max_by_key(|part| part.len()).unwrap_or(word))
+    })
+}
+
 /// Whether a word stands in a line as the level of a logger does: `ERROR: text`, `[ERROR] text`, `name - ERROR - text`,
 /// `ERROR:name:text`, or first, or behind a time.
 fn has_level(text: &str, level: &str) -> bool {
