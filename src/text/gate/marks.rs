@@ -7,13 +7,17 @@ use wide::u8x16;
 /// Bytes that are looked at together.
 pub(super) const BYTES: usize = 64;
 
+/// The highest control character that may need cleaning, that of colours.
+const HIGHEST: u8 = 0x1b;
+
 /// What was seen; bit 0 is the first byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     pub(super) ends: u64,
     pub(super) brackets: u64,
-    /// See [`looks_dirty`](super::view::looks_dirty).
-    pub(super) dirty: bool,
+    /// Whether there are bytes that [`looks_dirty`](super::view::looks_dirty) should see: no control character but tabs
+    /// and the ends of lines is in most texts.
+    pub(super) control: bool,
 }
 
 /// What is left at the end of a text, with blanks behind it.
@@ -26,17 +30,16 @@ pub(super) fn padded(rest: &[u8]) -> [u8; BYTES] {
 /// Looks at 64 bytes.
 #[inline]
 pub(super) fn find(bytes: &[u8; BYTES]) -> Marks {
-    let (mut out, mut dirty) = (Marks::default(), u8x16::ZERO);
+    let (mut out, mut low) = (Marks::default(), 0);
     let (texts, _) = bytes.as_chunks::<16>();
     for (n, text) in texts.iter().enumerate() {
         let text = u8x16::from(*text);
-        let same = |byte: u8| text.simd_eq(u8x16::splat(byte));
         let bits = |of: u8x16| u64::from(of.to_bitmask()) << (16 * n);
-        out.ends |= bits(same(b'\n'));
-        out.brackets |= bits(same(b'['));
-        dirty |= same(0x1b) | same(0) | same(b'\r');
+        out.ends |= bits(text.simd_eq(u8x16::splat(b'\n')));
+        out.brackets |= bits(text.simd_eq(u8x16::splat(b'[')));
+        low |= bits(text.min(u8x16::splat(HIGHEST)).simd_eq(text));
     }
-    out.dirty = dirty.any();
+    out.control = low != out.ends;
     out
 }
 
@@ -47,7 +50,9 @@ mod tests {
 
     fn one_by_one(bytes: &[u8; BYTES]) -> Marks {
         let bits = |of: u8| (0..BYTES).filter(|&i| bytes[i] == of).map(|i| 1 << i).sum();
-        Marks { ends: bits(b'\n'), brackets: bits(b'['), dirty: view::looks_dirty(bytes) }
+        let control = bytes.iter().any(|b| *b <= HIGHEST && *b != b'\n');
+        assert!(control || !view::looks_dirty(bytes));
+        Marks { ends: bits(b'\n'), brackets: bits(b'['), control }
     }
 
     #[test]

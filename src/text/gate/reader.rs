@@ -90,8 +90,8 @@ impl<'v> Reader<'v> {
         let (chunks, rest) = buffer.as_chunks::<{ marks::BYTES }>();
         let last = marks::padded(rest);
         for (n, chunk) in chunks.iter().chain([&last]).enumerate() {
-            let Marks { mut ends, mut brackets, dirty } = marks::find(chunk);
-            if unsure && dirty {
+            let Marks { mut ends, mut brackets, control } = marks::find(chunk);
+            if unsure && control && view::looks_dirty(chunk) {
                 if is_dirty(buffer, facts) {
                     return false;
                 }
