@@ -69,7 +69,11 @@ fn recorders(sources: &mut [SourceRead]) -> Vec<Trace> {
 
 /// Follows the waits that dumps and lines show together; what dumps show becomes events.
 pub(super) fn waits(catalogue: &Catalogue, job: &mut Job, dumps: Vec<Trace>, wanted: Option<usize>) {
-    let (dumps, left_out) = of_this_run(job, dumps, wanted);
+    let (mut dumps, mut left_out) = of_this_run(job, dumps, wanted);
+    for (at, text) in waits::misfits(&dumps).into_iter().rev() {
+        dumps.remove(at);
+        left_out.push(text);
+    }
     let lines = lines::read(catalogue, job);
     job.wait_lines = lines.events();
     job.dumps = dumps.iter().map(|t| t.rank).collect();
