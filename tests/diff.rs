@@ -3,9 +3,14 @@
 #![allow(clippy::unwrap_used, dead_code, reason = "a test; it shares helpers")]
 
 mod common;
+#[path = "common/faults.rs"]
+mod faults;
+#[path = "common/fleet.rs"]
+mod fleet;
 #[path = "../examples/generate.rs"]
 mod generate;
 
+use fleet::Style;
 use ncclcheck::compare::{Change, Comparison, Section};
 
 /// A job of the generator, one file a rank.
@@ -120,6 +125,7 @@ fn a_variable_that_one_rank_lacks_is_told_with_the_rank() {
         text.lines().filter(|l| !l.contains("NCCL_PROTO")).flat_map(|l| [l, "\n"]).collect::<String>().into();
     let c = diff(&good, &bad);
     assert_eq!((c.differences[0].name.as_str(), c.differences[0].ranks.as_str()), ("NCCL_PROTO", "5"));
+    assert!(c.summary.contains("NCCL_PROTO: Simple, not set on rank 5 of the bad job"), "{}", c.summary);
 }
 
 #[test]
@@ -286,4 +292,158 @@ fn a_narrow_page_is_never_wider_and_loses_no_name() {
         assert!(text.lines().all(|l| l.chars().count() <= width), "{width}\n{text}");
         assert!(text.contains("NCCL_PROTO"), "{width}\n{text}");
     }
+}
+
+/// What each of four ranks prints before one of them raises; the second text is its standard error.
+fn ranks_of_a_run() -> Vec<(String, String)> {
+    let out = |r: usize| {
+        format!("worker {r} took its shard\nepoch 1 batch 10 loss 2.31\nepoch 1 batch 20 loss 2.05\n")
+    };
+    let err = |r: usize| {
+        match r {
+        2 => "Traceback (most recent call last):\n  File \"/srv/fit/main.py\", line 41, in <module>\n    fit()\n\
+              \x20 File \"/srv/fit/main.py\", line 30, in fit\n    check(batch)\nKeyError: 'pixel_values'\n"
+            .to_string(),
+        _ => String::new(),
+    }
+    };
+    (0..4).map(|r| (out(r), err(r))).collect()
+}
+
+const AGENT: &str = "W0412 09:20:11.120000 7001 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 7010 closing signal SIGTERM\n\
+E0412 09:20:11.340000 7001 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1) local_rank: 2 (pid: 7012) of binary: /opt/py/bin/python\n";
+
+/// One stream, what a rank writes marked by `mark`.
+fn stream(mark: impl Fn(usize) -> String) -> Vec<(String, Vec<u8>)> {
+    let mut text = String::new();
+    for (r, (out, err)) in ranks_of_a_run().iter().enumerate() {
+        for line in out.lines().chain(err.lines()) {
+            text += &format!("{}{line}\n", mark(r));
+        }
+    }
+    vec![("job.log".into(), (text + AGENT).into_bytes())]
+}
+
+/// As `--redirects 3 --log-dir logs` leaves it.
+fn redirected() -> Vec<(String, Vec<u8>)> {
+    let mut files = vec![("job.log".into(), AGENT.as_bytes().to_vec())];
+    for (r, (out, err)) in ranks_of_a_run().into_iter().enumerate() {
+        files.push((format!("logs/none_q1/attempt_0/{r}/stdout.log"), out.into_bytes()));
+        files.push((format!("logs/none_q1/attempt_0/{r}/stderr.log"), err.into_bytes()));
+    }
+    files
+}
+
+#[test]
+fn a_redirect_of_the_output_is_told_though_no_line_prints_it() {
+    let c = diff(&stream(|_| String::new()), &redirected());
+    let (section, name, good, bad) = first(&c);
+    assert_eq!((section, name), (Section::Logs, "output of the ranks"), "{:#?}", c.differences);
+    assert_eq!(good, ["one stream for all ranks, lines not marked"]);
+    assert_eq!(bad, ["files of stdout and stderr for each rank, in torchrun's attempt folders"]);
+    assert!(c.summary.starts_with("The jobs differ in how the output was kept: "), "{}", c.summary);
+    // The same on both sides is none, and is not listed either.
+    let c = diff(&redirected(), &redirected());
+    assert!(c.differences.is_empty() && c.same.iter().all(|s| !s.contains("stream")), "{c:#?}");
+}
+
+#[test]
+fn marks_before_the_lines_of_a_stream_are_told() {
+    let c = diff(&stream(|_| String::new()), &stream(|r| format!("[default{r}]:")));
+    assert_eq!(first(&c).3, ["one stream for all ranks, lines marked with local ranks (`[default0]:`)"]);
+    let c = diff(&stream(|r| format!("{r}: ")), &stream(|_| String::new()));
+    assert_eq!(first(&c).2, ["one stream for all ranks, lines marked with numbers of tasks (`0:`)"]);
+    // What torch marks by itself is no setting of the launcher.
+    let own = stream(|_| String::new());
+    let text = String::from_utf8(own[0].1.clone()).unwrap().replace("KeyError", "[rank2]: KeyError");
+    let c = diff(&own, &[("job.log".into(), text.into_bytes())]);
+    assert!(c.differences.iter().all(|d| d.section != Section::Logs), "{:#?}", c.differences);
+}
+
+#[test]
+fn what_a_job_was_given_comes_before_how_its_output_was_kept() {
+    let said = |release: &str, mut files: Vec<(String, Vec<u8>)>| {
+        let line = format!("PyTorch version: {release}\n");
+        files[0].1.splice(0..0, line.into_bytes());
+        files
+    };
+    let c = diff(&said("2.4.1", stream(|_| String::new())), &said("2.6.0", redirected()));
+    assert_eq!(first(&c), (Section::Release, "torch", vec!["2.4.1"], vec!["2.6.0"]));
+    assert!(c.differences.iter().any(|d| d.section == Section::Logs));
+}
+
+#[test]
+fn releases_and_forms_of_dumps_are_compared() {
+    let (job, _) = faults::plant(faults::KINDS[0], 1, 7);
+    let dumps = |style: &Style, version: &str| -> Vec<(String, Vec<u8>)> {
+        let one = |r: usize| {
+            let data = job.dump(r, style, 2000);
+            let data = match String::from_utf8(data.clone()) {
+                Ok(text) if style.json => text.replace("2.10", version).into_bytes(),
+                _ => data,
+            };
+            (format!("dumps/comm_lib_trace_rank_{r}"), data)
+        };
+        (0..job.ranks.len()).map(one).collect()
+    };
+    let json = Style { json: true, ..Style::default() };
+    let c = diff(&dumps(&json, "2.10"), &dumps(&json, "2.4"));
+    assert_eq!(first(&c), (Section::Release, "version of Flight Recorder dumps", vec!["2.10"], vec!["2.4"]));
+    let c = diff(&dumps(&Style::default(), "2.10"), &dumps(&json, "2.10"));
+    assert_eq!(
+        first(&c),
+        (Section::Logs, "Flight Recorder dumps", vec!["written as pickle"], vec!["written as JSON"])
+    );
+    // That only one job has any says nothing of a setting.
+    let c = diff(&stream(|_| String::new()), &dumps(&json, "2.10"));
+    let d = c.differences.iter().find(|d| d.name == "Flight Recorder dumps").unwrap();
+    assert_eq!(
+        (d.change, d.note.as_str()),
+        (Change::NotShown, "the other input has none: not written, or not collected")
+    );
+}
+
+#[test]
+fn seconds_or_milliseconds_tell_torch_releases_apart() {
+    let run = |line: &str| vec![("job.log".to_string(), format!("{line}\n").into_bytes())];
+    let good = run(
+        "[E socket.cpp:922] [c10d] The client socket has timed out after 30s while trying to connect to (lead, 29600).",
+    );
+    let bad = run(
+        "[E0412 09:20:11.123456789 socket.cpp:1028] [c10d] The client socket has timed out after 30000ms while trying to connect to (lead, 29600).",
+    );
+    let c = diff(&good, &bad);
+    assert_eq!(first(&c), (Section::Release, "torch", vec!["1.11.0 to 2.3"], vec!["2.4.0 or later"]));
+}
+
+#[test]
+fn where_no_setting_is_visible_that_is_said() {
+    let bad = |error: &str| {
+        let text = format!(
+            "Traceback (most recent call last):\n  File \"/srv/fit/main.py\", line 4, in <module>\n    fit()\n{error}\n"
+        );
+        vec![("job.log".to_string(), text.into_bytes())]
+    };
+    let c = diff(&bad("KeyError: 'pixel_values'"), &bad("ZeroDivisionError: division by zero"));
+    assert!(c.summary.contains("no difference in what the jobs were given or chose"), "{}", c.summary);
+    assert!(
+        c.not_compared.iter().any(|n| n.starts_with("Neither input shows a variable")),
+        "{:?}",
+        c.not_compared
+    );
+    let c = diff(&job(GOOD), &job(GOOD));
+    assert!(c.not_compared.is_empty(), "{:?}", c.not_compared);
+}
+
+#[test]
+fn a_torn_line_is_no_missing_setting() {
+    let all = |files: Vec<(String, Vec<u8>)>| -> Vec<(String, Vec<u8>)> {
+        vec![("job.log".into(), files.into_iter().flat_map(|f| f.1).collect())]
+    };
+    let good = all(with(job(GOOD), &[("NCCL_PROTO", "Simple"), ("NCCL_IB_TC", "106")]));
+    let text = String::from_utf8(good[0].1.clone()).unwrap();
+    let at = text.rfind("NCCL_PROTO set by").unwrap();
+    let bad = format!("{}[rank9]:[E ProcessGroup\n{}", &text[..at + 6], &text[at + 6..]);
+    let c = diff(&good, &[("job.log".into(), bad.into_bytes())]);
+    assert!(c.differences.iter().all(|d| d.section != Section::Setting), "{:#?}", c.differences);
 }

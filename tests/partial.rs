@@ -191,6 +191,48 @@ fn documents_that_contradict_each_other_are_told() {
 }
 
 #[test]
+fn a_dump_of_another_job_draws_no_circle() {
+    for kind in [Kind::Missing, Kind::MissingInTensor, Kind::Op, Kind::Size] {
+        for foreign in [0, 5, 7] {
+            let (job, truth) = plant(kind, 2, 8);
+            // Of a job with tensor groups of two in which this rank waits, in other groups, for others.
+            let mut other = Fleet::training(4, 6);
+            for group in &mut other.groups[1..3] {
+                group.members = if group.members.contains(&foreign) { vec![2, foreign] } else { vec![0, 1] };
+            }
+            other.groups[0].members = (0..16).collect();
+            for _ in 8..16 {
+                other.programs.push(Vec::new());
+            }
+            let mut files = dumps(&job);
+            files[foreign].1 = other.run().dump(foreign, &Style::default(), 2000);
+            let report = read(&files);
+            let said = report.job.contradictions.join(" ");
+            let named = format!("The dump of rank {foreign} (");
+            assert!(said.contains(&named) && said.contains("0-15") && said.contains("0-7"), "{said}");
+            assert!(report.diagnoses.iter().all(|d| !d.why.contains("wait for one another")), "{report:#?}");
+            let first = &report.diagnoses[0];
+            assert!(truth.causes.contains(&first.cause.as_str()), "{kind:?} {foreign}: {}", first.cause);
+            assert_eq!(first.culprits.ranks, truth.ranks, "{kind:?} {foreign}");
+        }
+    }
+    // Half against half: nobody is left out, and nothing is sure.
+    let (job, _) = plant(Kind::Missing, 2, 8);
+    let more = fleet((0..16).map(|_| vec![collective(0, "all_reduce", 64, 64)]).collect());
+    let mut files = dumps(&job);
+    for (rank, file) in files.iter_mut().enumerate().take(4) {
+        file.1 = more.dump(rank, &Style::default(), 2000);
+    }
+    let report = read(&files);
+    assert!(
+        report.job.contradictions.iter().all(|c| !c.contains("left out")),
+        "{:?}",
+        report.job.contradictions
+    );
+    assert!(report.diagnoses.iter().all(|d| d.confidence < 0.65), "{report:#?}");
+}
+
+#[test]
 fn a_partner_that_never_came_is_missing() {
     // Rank 2 does nothing any more, rank 3 receives from it.
     let step = || collective(0, "all_reduce", 64, 64);

@@ -584,3 +584,121 @@ fn the_columns_are_documented() {
         assert_eq!(text[at..to].trim(), table.trim(), "UPDATE_DOCS=1 writes it");
     }
 }
+
+/// Jobs with lines that no message knows: every one has its own figures, the healthy ones another line.
+fn with_unknown(folder: &Path) {
+    for n in 0..12u32 {
+        let at = folder.join(format!("runs/{}", 4100 + n));
+        fs::create_dir_all(&at).unwrap();
+        let day = format!("2026-03-{:02}", n + 1);
+        let mut text =
+            format!("{day} 06:00:00 epoch 1 step 10 loss 2.10\n{day} 06:00:09 epoch 1 step 20 loss 2.04\n");
+        if n % 3 == 0 {
+            text += &format!(
+                "{day} 06:00:{:02} ERROR: lease {} of the feature vault was refused\n",
+                10 + n,
+                900 + n
+            );
+            text += "Traceback (most recent call last):\n  File \"/srv/fit/main.py\", line 9, in <module>\n    fit()\n\
+                     LookupError: no shard left\n";
+        } else {
+            text +=
+                &format!("{day} 06:00:11 ERROR: gauge {} could not be drawn\nTraining completed\n", 30 + n);
+        }
+        fs::write(at.join("job.log"), text).unwrap();
+    }
+}
+
+#[test]
+fn a_scan_remembers_what_nobody_knows_over_all_jobs() {
+    let own = tempfile::tempdir().unwrap();
+    let root = own.path().join("archive");
+    with_unknown(&root);
+    let options = || Options { roots: vec![root.clone()], threads: 2, ..Options::default() };
+    let at = |name: &str| own.path().join(name);
+    let scanned = |name: &str, options: &Options| read(options, &mut Index::open(&at(name)).unwrap());
+    assert_eq!(scanned("whole", &options()).records.len(), 12);
+    let whole = scan::unknown(&[at("whole")]).unwrap();
+    assert_eq!((whole.without, whole.store.failed), (0, 4));
+    let clusters = whole.store.clusters();
+    let lease = &clusters[0];
+    assert!(lease.template.contains("of the feature vault was refused"), "{}", lease.template);
+    assert_eq!((lease.seen.failed.count, lease.seen.healthy.count, lease.seen.lines), (4, 0, 4));
+    assert_eq!(lease.seen.since.as_deref(), Some("2026-03-01"));
+    assert_eq!(lease.seen.until.as_deref(), Some("2026-03-10"));
+    assert_eq!(lease.seen.examples[0].job, "archive/runs/4100", "{:?}", lease.seen.examples);
+
+    // Read once more from the index: nothing is counted twice.
+    assert_eq!(scanned("whole", &options()).read, 0);
+    assert_eq!(scan::unknown(&[at("whole")]).unwrap(), whole);
+    let again = Options { again: true, ..options() };
+    assert_eq!(scanned("whole", &again).read, 12);
+    assert_eq!(scan::unknown(&[at("whole"), at("whole")]).unwrap(), whole);
+
+    // Stopped, and gone on with.
+    {
+        let mut index = Index::open(&at("stopped")).unwrap();
+        let watch = StopAfter(AtomicUsize::new(4), AtomicBool::new(false));
+        let first = plan(&options(), &mut index);
+        assert!(scan::run(engine(), first, &options(), &mut index, &watch, &watch.1).unwrap().stopped);
+        read(&options(), &mut index);
+    }
+    assert_eq!(scan::unknown(&[at("stopped")]).unwrap(), whole);
+
+    // In parts, each with an index of its own; one of them named twice.
+    let mut parts = Vec::new();
+    for number in 1..=4 {
+        let name = format!("part{number}");
+        scanned(&name, &Options { shard: Some(Shard { number, of: 4 }), ..options() });
+        parts.push(at(&name));
+    }
+    parts.reverse();
+    parts.push(parts[1].clone());
+    assert_eq!(scan::unknown(&parts).unwrap(), whole);
+
+    let output = run(&["unknown", "--archive", at("whole").to_str().unwrap(), "--format", "ndjson"]);
+    let first: serde_json::Value =
+        serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap();
+    assert_eq!((&first["failed_jobs"], &first["since"]), (&4.into(), &"2026-03-01".into()));
+    let output = run(&["unknown", "--archive", at("whole").to_str().unwrap()]);
+    assert!(text(&output.stdout).contains("2026-03-01 to 2026-03-10"), "{}", text(&output.stdout));
+
+    // A job whose line has gone is counted without it.
+    let log = root.join("runs/4100/job.log");
+    let kept =
+        fs::read_to_string(&log).unwrap().replace("was refused", "was granted").replace("ERROR", "note");
+    fs::write(&log, kept).unwrap();
+    scanned("whole", &options());
+    let clusters = scan::unknown(&[at("whole")]).unwrap().store.clusters();
+    assert_eq!((clusters[0].seen.failed.count, clusters[0].seen.since.as_deref()), (3, Some("2026-03-04")));
+
+    // An index of a program that kept nothing of this is a good one, and that is said.
+    rusqlite::Connection::open(at("stopped")).unwrap().execute("DROP TABLE unknown", []).unwrap();
+    assert_eq!(scan::unknown(&[at("stopped")]).unwrap().without, 12);
+    scanned("stopped", &again);
+    assert_eq!(scan::unknown(&[at("stopped")]).unwrap().without, 0);
+}
+
+#[test]
+fn a_job_of_many_unknown_lines_takes_little_of_an_index() {
+    let own = tempfile::tempdir().unwrap();
+    let root = own.path().join("archive");
+    fs::create_dir_all(&root).unwrap();
+    let word = |n: u32| (0..5).map(|i| char::from(b'a' + (n / 26u32.pow(i) % 26) as u8)).collect::<String>();
+    let line = |n: u32| {
+        format!(
+            "[rank{}]: ERROR: {} {} {} was lost {}\n",
+            n % 400,
+            word(n),
+            word(n + 7),
+            word(n * 3),
+            "note ".repeat(84)
+        )
+    };
+    fs::write(root.join("job-1.log"), (0..5_000).map(line).collect::<String>()).unwrap();
+    let index = own.path().join("index");
+    read(&Options { roots: vec![root], threads: 2, ..Options::default() }, &mut Index::open(&index).unwrap());
+    let found = scan::unknown(&[index]).unwrap().store;
+    assert!(found.lines >= 1_000 && found.shapes.len() <= 300, "{} {}", found.lines, found.shapes.len());
+    assert!(found.shapes.values().flat_map(|s| &s.examples).all(|e| e.text.chars().count() <= 400));
+}

@@ -99,6 +99,7 @@ Examples:
   ncclcheck unknown job-41/ job-42/ job-43/     of three
   ncclcheck unknown --each archive/             each folder or file directly below archive/ is a job
   ncclcheck unknown --each --format ndjson archive/ > templates.ndjson
+  ncclcheck unknown --archive index.sqlite      of all jobs that a scan has read, without their logs
 
 First stands what failed jobs have and no healthy one, by how many have it.
 `ncclcheck rules new --from-cluster N` drafts a rule for number N.
@@ -563,6 +564,9 @@ pub(super) struct Jobs {
     /// Each folder, file or archive directly below a PATH is a job
     #[arg(long, requires = "paths")]
     pub(super) each: bool,
+    /// Instead of logs: the jobs that an index of `ncclcheck scan` remembers; may be given several times
+    #[arg(long, value_name = "INDEX", conflicts_with_all = ["paths", "each"])]
+    pub(super) archive: Vec<PathBuf>,
     /// Threads to use; 0 takes all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) threads: usize,

@@ -6,6 +6,7 @@ use super::out::{FINE, Fail, columns, complain, print};
 use super::sources;
 use crate::engine::Engine;
 use crate::report::text::{BAD, BOLD, CODE, DIM, GOOD, PLAIN, Page, visible};
+use crate::scan;
 use crate::templates::{Cluster, Store};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,15 @@ pub(super) fn run(global: &Global, args: &Unknown) -> Result<u8, Fail> {
 
 /// Reads each job; one that cannot be read is named on standard error and left out.
 pub(super) fn read(engine: &Engine, jobs: &Jobs) -> Result<Store, Fail> {
+    if !jobs.archive.is_empty() {
+        let scan::Remembered { store, without } = scan::unknown(&jobs.archive)?;
+        if without > 0 {
+            complain(&format!(
+                "{without} job(s) were read by a program that kept no such lines; `ncclcheck scan --again` reads them once more"
+            ));
+        }
+        return Ok(store);
+    }
     let mut store = Store::default();
     let mut read = 0;
     let mut failed = Vec::new();
@@ -130,6 +140,11 @@ fn one(cluster: &Cluster, n: usize, page: &mut Page) {
         spans.push((DIM, format!("{} unclear", seen.unclear.count)));
     }
     spans.push((PLAIN, count(seen.lines, "line")));
+    match (&seen.since, &seen.until) {
+        (Some(since), Some(until)) if since != until => spans.push((DIM, format!("{since} to {until}"))),
+        (Some(day), _) => spans.push((DIM, format!("on {day}"))),
+        _ => {}
+    }
     page.flow("   ", "   ", &spans, usize::MAX);
     for example in &seen.examples {
         let rank = example.rank.map_or(String::new(), |r| format!("rank {r}"));
@@ -149,6 +164,8 @@ fn record(cluster: &Cluster, n: usize) -> serde_json::Value {
         "healthy_jobs": seen.healthy.count,
         "unclear_jobs": seen.unclear.count,
         "at_least": cluster.at_least,
+        "since": seen.since,
+        "until": seen.until,
         "examples": seen.examples,
     })
 }

@@ -41,17 +41,27 @@ pub fn compare(knowledge: &Knowledge, good: Profile, bad: Profile) -> Comparison
 }
 
 fn summary(differences: &[Difference], good: &Profile) -> String {
-    let causes = |d: &&Difference| !matches!(d.section, Section::Message | Section::End | Section::Speed);
+    let causes = |d: &&Difference| {
+        !matches!(d.section, Section::Message | Section::End | Section::Speed | Section::Logs)
+    };
     let sure = |d: &&Difference| causes(d) && d.change != Change::NotShown;
+    let kept = differences.iter().find(|d| d.section == Section::Logs && d.change != Change::NotShown);
     let mut text = match differences.iter().find(sure) {
         Some(d) => {
             let more = differences.iter().filter(sure).count() - 1;
             let others = match more {
-                0 => "and nothing else in what the jobs were given or chose".to_string(),
+                0 => "and nothing else that the input shows of what they were given or chose".to_string(),
                 1 => "and one thing more".to_string(),
                 n => format!("and {n} things more"),
             };
             format!("The jobs differ in {}: {}; {others}.", d.name, values(d))
+        }
+        None if kept.is_some() => {
+            let what = kept.map_or_else(String::new, |d| format!("{} ({})", d.name, values(d)));
+            format!(
+                "The jobs differ in how the output was kept: {what}; and nothing else that the input shows of what they \
+                 were given or chose."
+            )
         }
         None if differences.iter().any(|d| causes(&d)) => {
             "No difference that is sure in what the jobs were given or chose; some things only one of them shows.".into()
@@ -75,6 +85,7 @@ pub(super) fn values(d: &Difference) -> String {
         format!("{}{more}", some.join(", "))
     };
     match (d.good.is_empty(), d.bad.is_empty()) {
+        (false, false) if d.good == d.bad && !d.note.is_empty() => format!("{}, {}", list(&d.bad), d.note),
         (false, false) => format!("{} → {}", list(&d.good), list(&d.bad)),
         (true, false) => format!("{}, in the bad one only", list(&d.bad)),
         (false, true) => format!("{}, in the good one only", list(&d.good)),
@@ -117,7 +128,15 @@ impl Finder<'_> {
                     .into(),
             );
         }
-        for (side, profile) in [("good", self.good), ("bad", self.bad)] {
+        let sides = [("good", self.good), ("bad", self.bad)];
+        if sides.iter().all(|(_, p)| !p.shows.given && !p.shows.info) {
+            self.not.push(
+                "Neither input shows a variable or a command line: a setting in which the jobs differ is visible \
+                 only where something prints it."
+                    .into(),
+            );
+        }
+        for (side, profile) in sides {
             if profile.shows.runs > 1 {
                 let n = profile.shows.runs;
                 self.not.push(format!("The {side} input holds {n} runs; the last one is compared."));
@@ -147,6 +166,7 @@ impl Finder<'_> {
             self.same.push(match section {
                 Section::Setting if list.len() > 3 => format!("{} variables", list.len()),
                 Section::Argument if list.len() > 3 => format!("{} arguments", list.len()),
+                Section::Logs => continue,
                 _ => list.join(", "),
             });
         }
@@ -253,7 +273,7 @@ impl Finder<'_> {
             (Section::Size, _) => 3,
             (Section::Network, _) => 4,
             (Section::Setup, _) => 5,
-            (Section::Transport, _) => 6,
+            (Section::Transport | Section::Logs, _) => 6,
             (Section::Message, _) => 7,
             (Section::End, _) => 8,
             (Section::Speed, _) => 9,
@@ -269,7 +289,7 @@ impl Finder<'_> {
         } else {
             // What a program was built for says less than which program it is, and ranks on a host less than ranks.
             let lesser = name.1.starts_with("CUDA of") || name.1.starts_with("ranks on");
-            u8::from(change != Change::Changed) + 2 * u8::from(lesser)
+            u8::from(change != Change::Changed) + 2 * u8::from(lesser) + 5 * u8::from(name.0 == Section::Logs)
         };
         // A variable that only says how much is printed changes nothing but the log.
         if name.0 == Section::Setting && within == 4 {
@@ -292,7 +312,8 @@ impl Finder<'_> {
             }
             left
         };
-        let (in_good, in_bad) = (of(self.good, good), of(self.bad, bad));
+        // In a stream that several processes write to, a line can be torn by another's.
+        let (in_good, in_bad) = (of(self.good, good), of(self.bad, bad).minus(&self.bad.shows.torn));
         let few = in_bad.len() * 2 <= self.bad.shows.setters.len();
         (nccl(good) && nccl(bad) && in_good.is_empty() && !in_bad.is_empty() && few).then_some(in_bad)
     }
@@ -510,6 +531,7 @@ fn note(section: Section, change: Change, nccl: bool) -> String {
             "the other job ended before NCCL reads all its variables, or prints none"
         }
         (Section::Setting, Change::NotShown) => "the other input has no listing that would show it",
+        (Section::Logs, Change::NotShown) => "the other input has none: not written, or not collected",
         (_, Change::NotShown) => "the other input shows no such thing",
         _ => "",
     };

@@ -9,6 +9,7 @@
 
 mod alike;
 mod find;
+mod logs;
 mod model;
 mod profile;
 mod speed;

@@ -59,6 +59,8 @@ pub enum Section {
     Setup,
     /// Transports between ranks.
     Transport,
+    /// How the output was kept: in which files, with which marks, with which documents beside it.
+    Logs,
     /// Warnings and exceptions.
     Message,
     /// How ranks and the run ended.
@@ -79,6 +81,7 @@ impl Section {
             Self::Network => "Networks and interfaces",
             Self::Setup => "What NCCL set up",
             Self::Transport => "Transports",
+            Self::Logs => "How the output was kept",
             Self::Message => "Warnings and exceptions",
             Self::End => "How it ended",
             Self::Speed => "Speed",

@@ -3,6 +3,7 @@
 //! input could show at all.
 
 use super::alike::{Hosts, alike};
+use super::logs;
 use super::model::{Section, Side};
 use super::speed::{self, Speeds};
 use crate::base::{RankSet, Release};
@@ -120,6 +121,10 @@ pub(super) struct Shows {
     pub(super) ready: bool,
     /// Ranks whose process printed NCCL's settings.
     pub(super) setters: RankSet,
+    /// Those among them whose lines others can have torn: several processes write to one stream without marks.
+    pub(super) torn: RankSet,
+    /// A variable, an argument or a command line.
+    pub(super) given: bool,
     /// Messages that were seen.
     pub(super) messages: BTreeSet<String>,
     /// Runs in the input.
@@ -175,12 +180,15 @@ pub fn profile(
         Builder { knowledge, catalogue, job, out, hosts: known, variables, alike: FxHashMap::default() };
     b.settings();
     b.size(report);
+    b.logs();
     let mut wording = Wording::default();
     for id in job.current() {
         b.event(id);
         wording.take(catalogue, job, id);
     }
     b.out.wording = wording.ranges();
+    b.out.shows.given =
+        b.out.values.keys().any(|(section, _)| matches!(section, Section::Setting | Section::Argument));
     b.ends();
     b.out
 }
@@ -236,6 +244,7 @@ impl Builder<'_> {
     fn settings(&mut self) {
         let each_run = [EACH_RUN.to_string()];
         let job = self.job;
+        let shared: Vec<bool> = job.sources.iter().map(logs::shared).collect();
         for (name, list) in &job.settings {
             if self.knowledge.covers(&each_run, name) {
                 continue;
@@ -245,7 +254,11 @@ impl Builder<'_> {
                 let value = value.split_once('=').map_or("", |v| v.1).to_string();
                 self.put(Section::Setting, name, &value, Some(s.event));
                 if job.entry(self.catalogue, s.event).door == Door::Nccl {
-                    self.out.shows.setters.extend(&s.rank.into_iter().collect());
+                    let rank: RankSet = s.rank.into_iter().collect();
+                    self.out.shows.setters.extend(&rank);
+                    if shared[job.events[s.event as usize].source as usize] {
+                        self.out.shows.torn.extend(&rank);
+                    }
                 }
             }
         }
@@ -274,6 +287,36 @@ impl Builder<'_> {
         }
         for gpu in &report.job.devices {
             self.put(Section::Size, "GPUs", gpu, None);
+        }
+    }
+
+    /// How the output was kept, and what documents say of themselves.
+    fn logs(&mut self) {
+        let job = self.job;
+        if let Some(text) = logs::output(job) {
+            self.put(Section::Logs, "output of the ranks", &text, None);
+        }
+        if job.current().any(|id| job.entry(self.catalogue, id).id == built_in::ERROR_FILE) {
+            self.put(Section::Logs, "error files of the ranks", "written", None);
+        }
+        for (form, ranks) in &job.dump_forms {
+            let written = if form.json { "written as JSON" } else { "written as pickle" };
+            self.put_of(ranks, Section::Logs, "Flight Recorder dumps", written);
+            if !form.version.is_empty() {
+                self.put_of(ranks, Section::Release, "version of Flight Recorder dumps", &form.version);
+            }
+            if let Some(library) = form.library.as_deref().filter(|l| !l.is_empty()) {
+                self.put_of(ranks, Section::Release, "NCCL, by Flight Recorder dumps", library);
+            }
+        }
+    }
+
+    /// A value that no line shows, and the ranks that have it.
+    fn put_of(&mut self, ranks: &RankSet, section: Section, name: &str, text: &str) {
+        self.put(section, name, text, None);
+        let values = self.out.values.get_mut(&(section, name.to_string()));
+        for held in values.into_iter().flat_map(BTreeMap::values_mut).filter(|h| h.text == text) {
+            held.ranks.extend(ranks);
         }
     }
 

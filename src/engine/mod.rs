@@ -278,6 +278,19 @@ impl Engine {
     /// # Errors
     /// As [`Engine::diagnose`].
     pub fn unknown(&self, name: &str, given: &[Given], options: &Options) -> Result<JobTemplates> {
+        Ok(self.diagnose_with_unknown(name, given, options)?.1)
+    }
+
+    /// [`Engine::diagnose`] and [`Engine::unknown`] of one reading.
+    ///
+    /// # Errors
+    /// As [`Engine::diagnose`].
+    pub fn diagnose_with_unknown(
+        &self,
+        name: &str,
+        given: &[Given],
+        options: &Options,
+    ) -> Result<(Report, JobTemplates)> {
         let j = self.judge(given, options)?;
         let report =
             verdict::build(&self.knowledge, &self.catalogue, &j.job, &j.ordered, &j.bugs, &j.problems);
@@ -308,7 +321,7 @@ impl Engine {
             };
             out.add(shape, line.count, example);
         }
-        Ok(out.done())
+        Ok((report, out.done()))
     }
 
     fn event_line(&self, job: &Job, id: u32) -> EventLine {

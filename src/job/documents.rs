@@ -12,6 +12,17 @@ use crate::dump::{Dump, ErrorFile, rank_from_name};
 use crate::text::Who;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How a Flight Recorder dump was written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DumpForm {
+    /// Version of the form; empty where it names none.
+    pub version: String,
+    /// Release of the communication library that it names.
+    pub library: Option<String>,
+    /// Whether it is JSON and not a pickle.
+    pub json: bool,
+}
+
 /// Adds the events of error files; gives what each dump shows.
 pub(super) fn add(catalogue: &Catalogue, sources: &mut [SourceRead]) -> Vec<Trace> {
     for source in sources.iter_mut() {
@@ -58,10 +69,18 @@ fn recorders(sources: &mut [SourceRead]) -> Vec<Trace> {
 
 /// Follows the waits that dumps and lines show together; what dumps show becomes events.
 pub(super) fn waits(catalogue: &Catalogue, job: &mut Job, dumps: Vec<Trace>, wanted: Option<usize>) {
-    let (dumps, left_out) = of_this_run(job, dumps, wanted);
+    let (mut dumps, mut left_out) = of_this_run(job, dumps, wanted);
+    for (at, text) in waits::misfits(&dumps).into_iter().rev() {
+        dumps.remove(at);
+        left_out.push(text);
+    }
     let lines = lines::read(catalogue, job);
     job.wait_lines = lines.events();
     job.dumps = dumps.iter().map(|t| t.rank).collect();
+    for t in &dumps {
+        let form = DumpForm { version: t.version.clone(), library: t.library.clone(), json: t.json };
+        job.dump_forms.entry(form).or_default().insert(t.rank);
+    }
     let world = job.world.filter(|w| *w > 0 && *w <= 1 << 20);
     let hangs = lines.hangs;
     let said = lines.traces(job, &dumps, world);

@@ -19,6 +19,7 @@ mod times;
 pub mod waits;
 
 pub use attempts::Attempt;
+pub use documents::DumpForm;
 pub(crate) use documents::fault_name;
 pub use ends::{Ended, JobEnd, ProcessEnd, State};
 pub(crate) use ends::{goes_on, went_on};
@@ -26,6 +27,7 @@ pub(crate) use facts::ip_of;
 pub use facts::{Release, Setting};
 pub use identity::Process;
 pub(crate) use identity::same_host;
+pub(crate) use names::{Witness, witness};
 pub use source::{Budget, Counted, Document, SourceRead, SourceState};
 pub use stacks::Stack;
 pub(crate) use steps::{last_steps, step_in, steps};
@@ -99,6 +101,8 @@ pub struct Job {
     pub stacks: Vec<Stack>,
     /// Ranks whose Flight Recorder dump was read.
     pub dumps: RankSet,
+    /// In which forms they are, with the ranks of each.
+    pub dump_forms: BTreeMap<DumpForm, RankSet>,
     /// Flight Recorder dumps that could not be read, by rank.
     pub unread: BTreeMap<u32, String>,
     /// Ranks of which lines tell how far they have come, where nobody is seen to wait.

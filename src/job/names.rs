@@ -6,15 +6,15 @@ use crate::catalogue::{Catalogue, Event, Via, built_in};
 
 /// What a path says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Witness {
-    pub(super) rank: Option<u32>,
-    pub(super) local: Option<u32>,
-    pub(super) attempt: Option<u32>,
-    pub(super) host: Option<String>,
+pub(crate) struct Witness {
+    pub(crate) rank: Option<u32>,
+    pub(crate) local: Option<u32>,
+    pub(crate) attempt: Option<u32>,
+    pub(crate) host: Option<String>,
 }
 
 /// Reads a path.
-pub(super) fn witness(path: &str) -> Witness {
+pub(crate) fn witness(path: &str) -> Witness {
     let mut w = Witness::default();
     let parts: Vec<&str> = path.split(['/', '!']).collect();
     for (i, part) in parts.iter().enumerate() {

@@ -6,6 +6,7 @@
 use super::archive::Member;
 use super::layout::Head;
 use super::record::Record;
+use crate::templates::JobTemplates;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::collections::HashMap;
 use std::path::Path;
@@ -38,6 +39,8 @@ pub struct Entry {
     pub text: String,
     /// Files that it was read from, as the disk has them; none before it stands in the index.
     pub files: Vec<String>,
+    /// Its lines that nobody knows, by shape; none where it could not be read or is asked for by name.
+    pub unknown: Option<JobTemplates>,
 }
 
 /// An open index.
@@ -155,6 +158,14 @@ impl Index {
             ))
             .map_err(sql)?;
         }
+        // Added later than the version of the tables, which it does not change: an index without it is a good one.
+        if make {
+            db.execute_batch(
+                "CREATE TABLE IF NOT EXISTS unknown(
+                     place TEXT NOT NULL, job TEXT NOT NULL, shapes BLOB NOT NULL, PRIMARY KEY(place, job));",
+            )
+            .map_err(sql)?;
+        }
         Ok(Self { db })
     }
 
@@ -259,6 +270,8 @@ impl Index {
     ) -> Result<(), Fault> {
         let pack = |text: &str| zstd::bulk::compress(text.as_bytes(), 3).unwrap_or_default();
         let record = serde_json::to_string(&entry.record).map_err(|e| e.to_string())?;
+        let shapes =
+            entry.unknown.as_ref().map(serde_json::to_string).transpose().map_err(|e| e.to_string())?;
         let names: Vec<&str> = files.iter().map(|f| f.0.as_str()).collect();
         let names = serde_json::to_string(&names).map_err(|e| e.to_string())?;
         let mut run = || -> rusqlite::Result<()> {
@@ -278,6 +291,16 @@ impl Index {
                     pack(&entry.text)
                 ],
             )?;
+            step.execute(
+                "DELETE FROM unknown WHERE place = ?1 AND job = ?2",
+                params![at.place, entry.record.job],
+            )?;
+            if let Some(shapes) = &shapes {
+                step.execute(
+                    "INSERT INTO unknown(place, job, shapes) VALUES(?1,?2,?3)",
+                    params![at.place, entry.record.job, pack(shapes)],
+                )?;
+            }
             step.commit()
         };
         run().map_err(|e| fault(&e))
@@ -289,6 +312,7 @@ impl Index {
             let step = self.db.transaction()?;
             for job in jobs {
                 step.execute("DELETE FROM job WHERE place = ?1 AND job = ?2", params![place, job])?;
+                step.execute("DELETE FROM unknown WHERE place = ?1 AND job = ?2", params![place, job])?;
             }
             step.commit()
         };
@@ -310,6 +334,40 @@ impl Index {
             .iter()
             .map(|t| serde_json::from_str(t).map_err(|e| format!("a record cannot be read: {e}")))
             .collect()
+    }
+
+    /// Hands out the lines that nobody knows of each job, by place, one job after the other; nothing where a job was
+    /// read by a program that did not keep them.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn unknown(
+        &self,
+        each: &mut dyn FnMut(&str, Record, Option<JobTemplates>),
+    ) -> Result<(), Fault> {
+        let mut run = || -> rusqlite::Result<()> {
+            let there: i64 = self.db.query_row(
+                "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'unknown'",
+                [],
+                |row| row.get(0),
+            )?;
+            let mut query = self.db.prepare(match there {
+                0 => "SELECT place, record, NULL FROM job ORDER BY job, place",
+                _ => {
+                    "SELECT place, record, shapes FROM job LEFT JOIN unknown USING(place, job) ORDER BY job, place"
+                }
+            })?;
+            let mut rows = query.query([])?;
+            while let Some(row) = rows.next()? {
+                let (place, record, shapes): (String, String, Option<Vec<u8>>) =
+                    (row.get(0)?, row.get(1)?, row.get(2)?);
+                let shapes = shapes.and_then(|s| zstd::stream::decode_all(&s[..]).ok());
+                let Ok(record) = serde_json::from_str(&record) else { continue };
+                each(&place, record, shapes.and_then(|s| serde_json::from_slice(&s).ok()));
+            }
+            Ok(())
+        };
+        run().map_err(|e| fault(&e))
     }
 
     /// The job of that name; where there is none, those whose name ends so, or whose number it is; else those whose
@@ -355,7 +413,7 @@ impl Index {
                 let record =
                     serde_json::from_str(record).map_err(|e| format!("a record cannot be read: {e}"))?;
                 let files = serde_json::from_str(files).unwrap_or_default();
-                Ok(Entry { record, json: unpack(json), text: unpack(text), files })
+                Ok(Entry { record, json: unpack(json), text: unpack(text), files, unknown: None })
             })
             .collect()
     }

@@ -23,6 +23,7 @@ mod solved;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod unknown;
 mod work;
 mod write;
 
@@ -35,6 +36,7 @@ pub use plan::{Options, Plan, plan};
 pub use record::{COLUMNS, Record, SCHEMA, Type, Value};
 pub use shard::{Merged, Shard, merge, read_records};
 pub use summary::{Form, jobs_table, overview};
+pub use unknown::{Remembered, unknown};
 pub use work::{Outcome, Watch, run};
 pub use write::{Table, write};
 

@@ -300,8 +300,8 @@ impl Work<'_> {
         let given: Vec<Given> = whole.chain(members).collect();
         let options = engine::Options { threads, ..engine::Options::default() };
         guarded(known, |known| {
-            let report = match self.engine.diagnose(&given, &options) {
-                Ok(report) => report,
+            let (report, unknown) = match self.engine.diagnose_with_unknown(&known.job, &given, &options) {
+                Ok(read) => read,
                 Err(error) => return unread(known, error.to_string()),
             };
             let (mut json, mut page) = (Vec::new(), Vec::new());
@@ -309,7 +309,9 @@ impl Work<'_> {
             let _ = text::write(&report, Style { width: WIDTH, verbose: false }, &mut page);
             let record = Record::new(known, &report);
             let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-            Entry { record, json: text(json), text: text(page), files: Vec::new() }
+            let mut unknown = unknown.small();
+            unknown.day = record.when().map(|at| at.date().to_string());
+            Entry { record, json: text(json), text: text(page), files: Vec::new(), unknown: Some(unknown) }
         })
     }
 
@@ -344,7 +346,7 @@ fn unread(known: record::Known, why: String) -> Entry {
     let record = Record::unread(known, why);
     let json = serde_json::to_string_pretty(&record).unwrap_or_default();
     let text = format!("{}: {}\n", record.job, record.summary);
-    Entry { record, json, text, files: Vec::new() }
+    Entry { record, json, text, files: Vec::new(), unknown: None }
 }
 
 #[cfg(test)]

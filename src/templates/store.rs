@@ -9,6 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Shapes that are kept of one job.
 const OF_JOB: usize = 2_000;
+/// Shapes that an index of many jobs keeps of one.
+const OF_ONE_OF_MANY: usize = 300;
+/// Characters of a line that it keeps.
+const TEXT: usize = 400;
 /// Shapes that are kept of all jobs.
 const OF_ALL: usize = 20_000;
 /// Lines that are kept of a shape.
@@ -63,6 +67,9 @@ pub struct JobTemplates {
     pub outcome: Outcome,
     /// All lines, those of shapes that were dropped too.
     pub lines: u64,
+    /// Day of the job, `2026-02-03`, where it is known.
+    #[serde(default)]
+    pub day: Option<String>,
     /// Shapes.
     pub shapes: BTreeMap<String, Shape>,
 }
@@ -71,7 +78,7 @@ impl JobTemplates {
     /// A job without lines.
     #[must_use]
     pub fn new(job: String, outcome: Outcome) -> Self {
-        Self { job, outcome, lines: 0, shapes: BTreeMap::new() }
+        Self { job, outcome, lines: 0, day: None, shapes: BTreeMap::new() }
     }
 
     /// Adds a line that stands for `count` lines.
@@ -93,9 +100,25 @@ impl JobTemplates {
         self
     }
 
+    /// Keeps what is worth keeping of one job among very many: few shapes, one line of each and not all of a long one.
+    #[must_use]
+    pub fn small(mut self) -> Self {
+        smallest(&mut self.shapes, OF_ONE_OF_MANY);
+        for shape in self.shapes.values_mut() {
+            shape.examples.truncate(1);
+            for example in &mut shape.examples {
+                if let Some((at, _)) = example.text.char_indices().nth(TEXT) {
+                    example.text.truncate(at);
+                }
+            }
+        }
+        self
+    }
+
     /// Adds another part of the same job.
     pub fn merge(&mut self, other: Self) {
         self.lines += other.lines;
+        self.day = earlier(self.day.take(), other.day);
         // What one part shows to have failed has failed.
         self.outcome = self.outcome.min(other.outcome);
         for (name, shape) in other.shapes {
@@ -140,6 +163,12 @@ pub struct Seen {
     pub unclear: Jobs,
     /// The first few lines.
     pub examples: Vec<Example>,
+    /// Day of the first job that has it, where days are known.
+    #[serde(default)]
+    pub since: Option<String>,
+    /// Day of the last one.
+    #[serde(default)]
+    pub until: Option<String>,
 }
 
 impl Seen {
@@ -150,6 +179,9 @@ impl Seen {
         self.unclear.merge(&other.unclear);
         self.examples.extend(other.examples);
         first(&mut self.examples);
+        self.since = earlier(self.since.take(), other.since);
+        // `None` is before every day.
+        self.until = self.until.take().max(other.until);
     }
 }
 
@@ -192,8 +224,11 @@ impl Store {
             Outcome::Healthy => one.healthy = 1,
             Outcome::Unclear => one.unclear = 1,
         }
+        let day = job.day.clone();
         for (name, shape) in job.done().shapes {
-            let mut seen = Seen { lines: shape.lines, examples: shape.examples, ..Seen::default() };
+            let (since, until) = (day.clone(), day.clone());
+            let mut seen =
+                Seen { lines: shape.lines, examples: shape.examples, since, until, ..Seen::default() };
             let jobs = Jobs { count: 1, some: [number].into() };
             match outcome {
                 Outcome::Failed => seen.failed = jobs,
@@ -274,6 +309,13 @@ impl Store {
 /// Where a cluster was seen first.
 fn place(cluster: &Cluster) -> Option<(&str, &str, u64)> {
     cluster.seen.examples.first().map(|e| (e.job.as_str(), e.source.as_str(), e.line))
+}
+
+fn earlier(a: Option<String>, b: Option<String>) -> Option<String> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
 }
 
 /// Keeps the first few.

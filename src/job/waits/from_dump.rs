@@ -17,6 +17,8 @@ impl Trace {
             rank,
             source: source.to_string(),
             version: recorder.version.clone(),
+            library: recorder.library.clone(),
+            json: recorder.json,
             cut: recorder.cut,
             ..Self::default()
         };

@@ -33,6 +33,7 @@ mod tests_more;
 pub use agree::What;
 pub use from_dump::resolve;
 pub use proof::{Proof, against};
+pub use sources::misfits;
 pub use trace::{Done, Kind, Op, Record, Trace, TraceGroup};
 
 /// Everything that is known about the ranks.

@@ -1,7 +1,7 @@
 //! Which trace speaks for a rank when there are several, which ranks there
 //! are at all, and what is odd about the set: two runs mixed, two versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::trace::{Record, Trace};
 use crate::base::RankSet;
@@ -92,6 +92,50 @@ pub(super) fn members(traces: &[&Trace]) -> Option<String> {
         .map(|(members, by)| format!("ranks {members} by the dump of {}", super::words::ranks(by)))
         .collect();
     Some(format!("The dumps do not tell the same members of the group of all: {}.", parts.join("; ")))
+}
+
+/// Dumps that cannot be of the same job as most others: a group in which both are, by the account of one of them, has
+/// other members by the other's. Gives their places in `traces`, and a sentence for each.
+pub fn misfits(traces: &[Trace]) -> Vec<(usize, String)> {
+    let mut views: BTreeMap<&str, BTreeMap<&RankSet, Vec<usize>>> = BTreeMap::new();
+    for (at, trace) in traces.iter().enumerate().filter(|(_, t)| !t.partial) {
+        for group in trace.groups.iter().filter(|g| !g.name.is_empty() && !g.open && !g.ranks.is_empty()) {
+            views.entry(&group.name).or_default().entry(&group.ranks).or_default().push(at);
+        }
+    }
+    let mut against: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); traces.len()];
+    let mut shown: Vec<Option<(&str, &RankSet, &RankSet)>> = vec![None; traces.len()];
+    for (name, views) in views.iter().filter(|(_, v)| v.len() > 1) {
+        for (mine, holders) in views {
+            for (theirs, others) in views.iter().filter(|(v, _)| *v != mine && v.meets(mine)) {
+                for &a in holders.iter().filter(|a| !others.contains(a)) {
+                    for &b in others.iter().filter(|b| !holders.contains(b)) {
+                        if mine.contains(traces[b].rank) || theirs.contains(traces[a].rank) {
+                            against[a].insert(b);
+                            shown[a].get_or_insert((name, mine, theirs));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let all = traces.iter().filter(|t| !t.partial).count();
+    let alone = |at: &usize| against[*at].len() * 2 + 1 > all && all > 2;
+    (0..traces.len())
+        .filter(alone)
+        .filter_map(|at| {
+            let (name, mine, theirs) = shown[at]?;
+            let trace = &traces[at];
+            let desc = trace.groups.iter().find(|g| g.name == name).map_or("", |g| g.desc.as_str());
+            let group = if matches!(desc, "" | "undefined") { name } else { desc };
+            let text = format!(
+                "The dump of rank {} ({}) does not fit the others: by it ranks {mine} are in {group}, by them ranks \
+                 {theirs}. It is left out as one of another run or job.",
+                trace.rank, trace.source
+            );
+            Some((at, text))
+        })
+        .collect()
 }
 
 /// All ranks that exist: those that were read, those that groups name, and

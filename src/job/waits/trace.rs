@@ -15,6 +15,10 @@ pub struct Trace {
     pub source: String,
     /// Version of the form, where it has one.
     pub version: String,
+    /// Release of the communication library that it names.
+    pub library: Option<String>,
+    /// Whether it was JSON and not a pickle.
+    pub json: bool,
     /// Ends before its time: the last operations may be missing.
     pub cut: bool,
     /// Learnt from lines of a log: what it does not say is not known.
