@@ -17,8 +17,8 @@ use crate::text::{self, Piece, Scanner, Scratch, ShapeFacts};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Bytes before a block that its reader may look back into.
 const BEFORE: usize = 16 << 10;
@@ -80,11 +80,26 @@ struct Ways {
     permits: Receiver<()>,
 }
 
-struct Forms;
+/// The form of the source at hand, which its head tells.
+#[derive(Default)]
+struct Forms {
+    facts: Mutex<Option<Arc<ShapeFacts>>>,
+}
+
+impl Forms {
+    /// What was told of the source whose first block this is.
+    fn take(&self, first: &[u8]) -> Arc<ShapeFacts> {
+        let told = self.facts.lock().ok().and_then(|mut f| f.take());
+        told.unwrap_or_else(|| Arc::new(text::facts(first)))
+    }
+}
 
 impl Shape for Forms {
     fn cutter(&self, head: &[u8]) -> Cutter {
-        let facts = text::facts(head);
+        let facts = Arc::new(text::facts(head));
+        if let Ok(mut told) = self.facts.lock() {
+            *told = Some(Arc::clone(&facts));
+        }
         Box::new(move |buffer| text::cut(&facts, buffer))
     }
 
@@ -312,6 +327,7 @@ fn read_unit(unit: usize, u: &input::Unit, options: &Options, ways: &Ways) {
         interrupted: options.interrupted.clone(),
         caps: input::Caps::default(),
     };
+    let forms = Forms::default();
     let mut at = (unit, 0);
     let mut name = String::new();
     let mut window = Window::default();
@@ -326,6 +342,9 @@ fn read_unit(unit: usize, u: &input::Unit, options: &Options, ways: &Ways) {
                 alive &= ways.done.send((step(&mut at), begin)).is_ok();
             }
             Item::Block { bytes, mid_line } => {
+                if window.facts.is_none() {
+                    window.facts = Some(forms.take(&bytes));
+                }
                 window.push(bytes, mid_line, &mut |task| alive &= ways.send(&mut at, &settled, task));
             }
             Item::Whole { bytes } => {
@@ -339,7 +358,7 @@ fn read_unit(unit: usize, u: &input::Unit, options: &Options, ways: &Ways) {
         }
         if alive { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    input::read_unit(u, &input_options, &Forms, &mut emit);
+    input::read_unit(u, &input_options, &forms, &mut emit);
 }
 
 impl Ways {
@@ -385,9 +404,6 @@ struct Window {
 
 impl Window {
     fn push(&mut self, bytes: Vec<u8>, mid_line: bool, send: &mut dyn FnMut(Task)) {
-        if self.facts.is_none() {
-            self.facts = Some(Arc::new(text::facts(&bytes)));
-        }
         self.pending += bytes.len();
         self.blocks.push_back((bytes, mid_line));
         while self.blocks.front().is_some_and(|b| self.pending - b.0.len() >= EDGE) {

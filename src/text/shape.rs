@@ -46,7 +46,10 @@ impl ShapeFacts {
 pub fn facts(head: &[u8]) -> ShapeFacts {
     let whole = head.len() <= HEAD;
     let head = &head[..head.len().min(HEAD)];
-    let mut lines: Vec<&[u8]> = head.split(|c| *c == b'\n').map(trim_cr).collect();
+    let ends = memchr::memchr_iter(b'\n', head).chain([head.len()]);
+    let mut start = 0;
+    let mut lines: Vec<&[u8]> =
+        ends.map(|end| trim_cr(&head[std::mem::replace(&mut start, end + 1)..end])).collect();
     if !whole {
         // The last one is cut.
         lines.pop();
