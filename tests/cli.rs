@@ -291,6 +291,28 @@ mod whole_way {
     }
 
     #[test]
+    fn a_text_of_any_level_is_found_in_every_line_of_a_large_log() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("messages")).unwrap();
+        std::fs::write(folder.path().join("anchors.toml"), "schema = 1\nanchors = [ 'flux lost' ]\n")
+            .unwrap();
+        let message = "schema = 1\n[[message]]\nid = 'site.flux'\nabout = 'The flux is lost'\ndoor = 'both'\nlevel = 'any'\n\
+                       role = 'first'\nkind = 'fails'\n[[message.form]]\nhas = 'flux lost'\nsample = 'flux lost'\n";
+        std::fs::write(folder.path().join("messages/site.toml"), message).unwrap();
+        let rules = folder.path().to_str().unwrap();
+        let padding = "node3:4410:4497 [2] NCCL INFO quite another matter of no weight\n".repeat(20_000);
+        let (info, plain) = ("node3:4410:4497 [2] NCCL INFO here the flux lost again\n", "the flux lost\n");
+        let log = [&padding, info, &padding, plain, &padding].concat();
+        for more in [&["--no-builtin"][..], &[]] {
+            let seen = piped(&[more, &["--rules", rules, "events"]].concat(), &log);
+            let found: Vec<String> =
+                out(&seen).lines().filter(|l| l.contains("site.flux")).map(String::from).collect();
+            assert_eq!(found.len(), 2, "{found:?}");
+            assert!(found[0].contains(":20001 ") && found[1].contains(":40002 "), "{found:?}");
+        }
+    }
+
+    #[test]
     fn the_report_has_no_colour_in_a_pipe_and_fits_the_width() {
         let output = piped(&["diagnose", "--width", "60"], TRACEBACK);
         assert!(!out(&output).contains('\u{1b}'));

@@ -176,6 +176,8 @@ pub struct Catalogue {
     field_ids: FxHashMap<String, FieldId>,
     warn: Search,
     info: Search,
+    /// Those of them that may stand anywhere in an INFO text, wherever the line is.
+    inside_info: Search,
     line: Search,
     exception: Search,
     /// Openings of INFO lines: first bytes → forms.
@@ -212,6 +214,7 @@ impl Catalogue {
             field_ids: FxHashMap::default(),
             warn: Search::default(),
             info: Search::default(),
+            inside_info: Search::default(),
             line: Search::default(),
             exception: Search::default(),
             openings: super::Openings::default(),
@@ -318,6 +321,11 @@ impl Catalogue {
                     self.openings.add(&form.has, i, form.message, kind);
                 } else {
                     self.info.forms.push(i);
+                    // One that has openings is known by these.
+                    let same = |f: &&Form| f.message == form.message && f.opens;
+                    if !form.edges && !self.forms.iter().any(|f| same(&f)) {
+                        self.inside_info.forms.push(i);
+                    }
                 }
             }
             if line {
@@ -356,6 +364,11 @@ impl Catalogue {
         self.openings.first(text)
     }
 
+    /// Whether INFO texts without an opening must be searched as other lines are.
+    pub(crate) fn searches_info(&self) -> bool {
+        !self.inside_info.forms.is_empty()
+    }
+
     /// All messages that fit the text: the best one first, then those that are given beside it.
     /// Near the ends of a source (`edges`) messages that are only looked for there take part.
     #[must_use]
@@ -371,8 +384,9 @@ impl Catalogue {
             Asked::Warn => self.warn.candidates(&self.forms, text, &mut candidates),
             Asked::Info => {
                 self.openings.all(text, &mut candidates);
-                if edges {
-                    self.info.candidates(&self.forms, text, &mut candidates);
+                let inside = if edges { &self.info } else { &self.inside_info };
+                if edges || self.searches_info() {
+                    inside.candidates(&self.forms, text, &mut candidates);
                 }
             }
             Asked::Line => self.line.candidates(&self.forms, text, &mut candidates),

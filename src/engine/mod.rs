@@ -193,7 +193,7 @@ impl Engine {
 
     fn with((knowledge, faults): (Knowledge, Vec<Fault>)) -> (Self, Vec<Fault>) {
         let catalogue = Catalogue::new(&knowledge);
-        let scanner = Scanner::new(&knowledge.anchors);
+        let scanner = Scanner::new(&knowledge.anchors, catalogue.searches_info());
         (Self { knowledge, catalogue, scanner }, faults)
     }
 

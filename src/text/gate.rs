@@ -132,13 +132,16 @@ pub struct Scratch {
 #[derive(Debug)]
 pub struct Scanner {
     anchors: Anchors,
+    /// Whether INFO texts without an opening are searched for anchors too.
+    info: bool,
 }
 
 impl Scanner {
-    /// For the anchors; those beyond 64 go into a second, slower gate.
+    /// For the anchors; those beyond 64 go into a second, slower gate. `info`: they are looked for in INFO texts of NCCL
+    /// without an opening too.
     #[must_use]
-    pub fn new(anchors: &[String]) -> Self {
-        Self { anchors: Anchors::new(anchors) }
+    pub fn new(anchors: &[String], info: bool) -> Self {
+        Self { anchors: Anchors::new(anchors), info }
     }
 
     /// Reads one piece.
@@ -152,12 +155,12 @@ impl Scanner {
     ) -> (View<'a>, Scanned) {
         let mut starts = std::mem::take(&mut scratch.starts);
         let anchors = (!piece.full).then_some(&self.anchors);
-        let mut reader = Reader::new(piece.buffer, anchors, opening, scratch);
+        let mut reader = Reader::new(piece.buffer, (anchors, self.info), opening, scratch);
         if reader.sweep(piece, facts, &mut starts) {
             return (View::plain(piece, starts), reader.finish());
         }
         let view = View::cleaned(piece, facts);
-        let mut reader = Reader::new(&view.bytes, anchors, opening, scratch);
+        let mut reader = Reader::new(&view.bytes, (anchors, self.info), opening, scratch);
         for index in view.own.clone() {
             let line = view.line(index);
             let open = Open::in_line(&view.bytes, line.start, line.end);

@@ -12,7 +12,7 @@ use super::speaker::{key, plainly_marked};
 use super::{Hit, Opening, Piece, Scanned, Scratch, Spoke, Who, view, who};
 use rustc_hash::FxHashMap;
 
-/// A line without an NCCL header whose text is still to be searched for anchors.
+/// A line whose text is still to be searched for anchors: mostly one without an NCCL header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain {
     line: u32,
@@ -20,6 +20,7 @@ pub(super) struct Plain {
     start: u32,
     text: u32,
     end: u32,
+    nccl: Option<(Level, i32, u32)>,
 }
 
 /// Lines that are searched at once.
@@ -35,6 +36,8 @@ pub(super) struct Reader<'v> {
     bytes: &'v [u8],
     /// What is searched for; nothing where every line is a hit.
     anchors: Option<&'v Anchors>,
+    /// Whether that is also done in INFO texts without an opening.
+    info: bool,
     out: Scanned,
     by_key: FxHashMap<u64, u32>,
     last: Option<(u64, u32)>,
@@ -50,7 +53,7 @@ pub(super) struct Reader<'v> {
 impl<'v> Reader<'v> {
     pub(super) fn new(
         bytes: &'v [u8],
-        anchors: Option<&'v Anchors>,
+        (anchors, info): (Option<&'v Anchors>, bool),
         opening: Opening<'v>,
         scratch: &'v mut Scratch,
     ) -> Self {
@@ -59,6 +62,7 @@ impl<'v> Reader<'v> {
         Self {
             bytes,
             anchors,
+            info,
             out: Scanned::default(),
             by_key: FxHashMap::default(),
             last: None,
@@ -152,14 +156,14 @@ impl<'v> Reader<'v> {
         let end = start + text.len() as u32;
         if let Some((rank, len)) = plainly_marked(text) {
             let speaker = self.marked(text, rank, len, index);
-            self.plain(Plain { line: index, speaker, start, text: start + len, end });
+            self.plain(Plain { line: index, speaker, start, text: start + len, end, nccl: None });
             return;
         }
         let prefix = split_prefix(text);
         let rest = &text[prefix.len as usize..];
         let Some(q) = nccl_quick(rest) else {
             let speaker = self.speaker(text, &prefix, &[], index);
-            self.plain(Plain { line: index, speaker, start, text: start + prefix.len, end });
+            self.plain(Plain { line: index, speaker, start, text: start + prefix.len, end, nccl: None });
             return;
         };
         let process = &rest[q.proc.0 as usize..q.proc.1 as usize];
@@ -183,6 +187,19 @@ impl<'v> Reader<'v> {
     fn info(&mut self, (index, start): (u32, u32), text: &[u8], head: Head, level: Level, open: Open) {
         let body = &text[head.body as usize..];
         let opening = (self.opening)(body);
+        if self.info && opening.is_none() && self.anchors.is_some() {
+            let end = start + text.len() as u32;
+            let nccl = Some((level, head.dev, start + head.body));
+            self.plain(Plain {
+                line: index,
+                speaker: head.speaker,
+                start,
+                text: start + head.prefix,
+                end,
+                nccl,
+            });
+            return;
+        }
         let bulk = opening.is_some_and(|o| o.bulk);
         let counted = match opening {
             Some(o) if o.bulk => {
@@ -235,7 +252,7 @@ impl<'v> Reader<'v> {
         self.slurm.1 > start
     }
 
-    /// A line without an NCCL header: searched together with those that follow it.
+    /// A line that is searched together with those that follow it.
     #[inline]
     fn plain(&mut self, plain: Plain) {
         let run = &mut self.scratch.run;
@@ -264,7 +281,7 @@ impl<'v> Reader<'v> {
                     line: p.line,
                     speaker: p.speaker,
                     text: p.text,
-                    nccl: None,
+                    nccl: p.nccl,
                     opening: None,
                     torn: true,
                     counted: false,
