@@ -1,7 +1,7 @@
-//! Every format that NCCL has, in the line form of its release and under the
+//! Every format that NCCL and PyTorch's process groups have, in the line form of its release and under the
 //! marks of launchers, with varied values: it is recognised, its fields are
 //! what was put in, and no message of the same standing claims it too. The
-//! formats (`fixtures/formats/*.tsv`) were taken from NCCL's sources and
+//! formats (`fixtures/formats/*.tsv`) were taken from their sources and
 //! libraries and know nothing of the catalogue's patterns.
 
 #![allow(clippy::unwrap_used, dead_code, reason = "a test; it shares helpers")]
@@ -159,10 +159,11 @@ fn fault(row: &Row) -> Option<String> {
             }
         }
         messages.insert(message);
-        if row.level.starts_with("torch") {
-            continue;
-        }
-        let others = engine.catalogue.rivals(row.level == "warn", text.as_bytes(), release);
+        let others = if row.level.starts_with("torch") {
+            engine.catalogue.rivals_of_torch(&line_of(row, &text, release, seed), release)
+        } else {
+            engine.catalogue.rivals(row.level == "warn", text.as_bytes(), release)
+        };
         if others.len() > 1 {
             return Some(format!("is claimed by {}: {line}", others.join(" and ")));
         }

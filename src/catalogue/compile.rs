@@ -2,7 +2,7 @@
 //! automaton, its expression compiled when the first line asks for it.
 
 use super::{printf, shapes};
-use crate::base::ReleaseRange;
+use crate::base::{Release, ReleaseRange};
 use crate::knowledge::{Door, FieldType, Kind, Knowledge, Level, Message, Role, Strength, Trouble};
 use crate::text::Opened;
 use aho_corasick::AhoCorasick;
@@ -419,11 +419,23 @@ impl Catalogue {
     /// Messages that claim a text of NCCL equally well in a release: each has a form that the release prints, that fits
     /// the text, and that no other form's priority beats. More than one means that the catalogue contradicts itself.
     #[must_use]
-    pub fn rivals(&self, warn: bool, text: &[u8], release: crate::base::Release) -> Vec<&str> {
+    pub fn rivals(&self, warn: bool, text: &[u8], release: Release) -> Vec<&str> {
         let asked = if warn { Asked::Warn } else { Asked::Info };
+        self.claimants(asked, text, |form| form.nccl.is_none_or(|r| r.contains(release)))
+    }
+
+    /// As [`Catalogue::rivals`], for a line of PyTorch, with the header of its logger and without a launcher's mark.
+    #[must_use]
+    pub fn rivals_of_torch(&self, line: &str, release: Release) -> Vec<&str> {
+        let asked =
+            if super::exceptions::named(line, false).is_some() { Asked::Exception } else { Asked::Line };
+        self.claimants(asked, line.as_bytes(), |form| form.torch.is_none_or(|r| r.contains(release)))
+    }
+
+    fn claimants(&self, asked: Asked, text: &[u8], prints: impl Fn(&Form) -> bool) -> Vec<&str> {
         let fits = |&i: &usize| {
             let form = &self.forms[i];
-            !form.also && form.nccl.is_none_or(|r| r.contains(release)) && self.fits(i, text).is_some()
+            !form.also && prints(form) && self.fits(i, text).is_some()
         };
         let forms: Vec<usize> = self.candidates(asked, text, true).into_iter().filter(fits).collect();
         let best = forms.iter().map(|&i| self.forms[i].priority).max();
