@@ -178,3 +178,45 @@ fn a_job_at_rest_is_no_hang() {
     assert!(job.waiting().is_empty());
     assert_eq!(read(&dumps(&job, &Style::default())).diagnoses.len(), 0);
 }
+
+/// Releases before the ranks' marks in front of lines: only the text says who speaks, and every one of them counts.
+#[test]
+fn every_rank_that_a_watchdog_line_names_has_come() {
+    use std::fmt::Write as _;
+    for (world, absent) in [(8_u32, None), (16, None), (16, Some(11)), (40, Some(0))] {
+        let mut log = String::new();
+        for r in 0..world {
+            let pid = 700 + r;
+            writeln!(
+                log,
+                "gx{}:{pid}:{} [{}] NCCL INFO comm 0x7f40{r:06x} rank {r} nranks {world} cudaDev {} busId {}a000 - Init COMPLETE",
+                r / 8,
+                pid + 400,
+                r % 8,
+                r % 8,
+                r % 8
+            )
+            .unwrap();
+        }
+        for r in (0..world).rev().filter(|r| Some(*r) != absent) {
+            writeln!(
+                log,
+                "[E ProcessGroupNCCL.cpp:474] [Rank {r}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=6, OpType=ALLREDUCE, Timeout(ms)=600000) ran for {} milliseconds before timing out.",
+                600_100 + (r * 37) % 89
+            )
+            .unwrap();
+        }
+        let report = read(&vec![("job.log".to_owned(), log.into_bytes())]);
+        let first = &report.diagnoses[0];
+        match absent {
+            None => {
+                assert_ne!(first.cause, "app/rank-missing", "{world} ranks: all of them came");
+                assert!(first.culprits.ranks.is_empty(), "{:?}", first.culprits.ranks);
+            }
+            Some(r) => {
+                assert_eq!(first.cause, "app/rank-missing");
+                assert_eq!(first.culprits.ranks, [r]);
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 //! facts, not one fact ten times.
 
 use super::{Catalogue, FieldId, MessageId, built_in};
-use crate::knowledge::{FieldType, Kind, Role};
+use crate::knowledge::{Kind, Role};
 use crate::text;
 
 /// Nothing keeps them apart.
@@ -13,7 +13,7 @@ pub(crate) const ALIKE: u32 = u32::MAX;
 /// What of a line keeps it apart from others of its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// The first field of type rank.
+    /// The first field that tells a rank ([`super::Entry::told_by`]).
     Rank,
     /// The slot `name`.
     Name,
@@ -50,8 +50,8 @@ impl Catalogue {
         let field = |id: FieldId| fields.iter().find(|f| f.0 == id).map(|f| &*f.1);
         match self.kept_by(message) {
             By::Rank => {
-                let types = &self.messages[usize::from(message)].types;
-                let rank = fields.iter().find(|f| types.get(&f.0) == Some(&FieldType::Rank));
+                let told_by = &self.messages[usize::from(message)].told_by;
+                let rank = fields.iter().find(|f| told_by.contains(&f.0));
                 rank.and_then(|f| f.1.parse().ok()).unwrap_or(ALIKE)
             }
             By::Name => self.field_id("name").and_then(field).map_or(ALIKE, |name| number(name.bytes())),

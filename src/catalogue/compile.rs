@@ -40,6 +40,8 @@ pub struct Entry {
     pub weight: Strength,
     /// Field types by name.
     pub types: FxHashMap<FieldId, FieldType>,
+    /// Fields that keep lines of it by one speaker apart: those of type rank, else the rank in a group.
+    pub(crate) told_by: Vec<FieldId>,
     /// Slot → field, or a fixed word.
     pub slots: FxHashMap<String, Slot>,
     /// What two jobs are compared in: a field or `=word`, and what that is called.
@@ -237,7 +239,13 @@ impl Catalogue {
             return;
         }
         let id = self.messages.len() as MessageId;
-        let types = message.fields.iter().map(|(n, t)| (self.field(n), *t)).collect();
+        let types: FxHashMap<_, _> = message.fields.iter().map(|(n, t)| (self.field(n), *t)).collect();
+        let ranks = types.iter().filter(|t| *t.1 == FieldType::Rank).map(|t| *t.0);
+        let mut told_by: Vec<FieldId> = ranks.collect();
+        if told_by.is_empty() {
+            // Older releases put it in front of nothing but their own text: `[Rank 3] Watchdog caught …`.
+            told_by.extend(self.field_id("group_rank").filter(|f| types.contains_key(f)));
+        }
         let slots = message
             .slots
             .iter()
@@ -264,6 +272,7 @@ impl Catalogue {
             cause: message.cause.clone(),
             weight: message.weight,
             types,
+            told_by,
             slots,
             compare: message.compare.clone(),
             bulk: message.bulk,

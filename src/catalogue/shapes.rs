@@ -19,7 +19,7 @@ pub(super) struct Told {
     pub(super) message: MessageId,
     pub(super) form: u8,
     pub(super) fields: Vec<(FieldId, (u32, u32))>,
-    /// The first field of type rank.
+    /// The first field that tells a rank.
     pub(super) rank: Option<(u32, u32)>,
 }
 
@@ -253,8 +253,8 @@ impl Catalogue {
     fn told(&self, index: usize, text: &[u8]) -> Option<Told> {
         let form = &self.forms[index];
         let fields = self.spans(index, text)?;
-        let types = &self.messages[usize::from(form.message)].types;
-        let rank = fields.iter().find(|f| types.get(&f.0) == Some(&crate::knowledge::FieldType::Rank));
+        let told_by = &self.messages[usize::from(form.message)].told_by;
+        let rank = fields.iter().find(|f| told_by.contains(&f.0));
         Some(Told { message: form.message, form: form.nth, rank: rank.map(|f| f.1), fields })
     }
 }
