@@ -21,7 +21,7 @@ pub(crate) use compile::Weight;
 pub use compile::{Asked, Catalogue, Entry, FieldId, Found, MessageId, Slot};
 pub use event::{BulkCount, Event, Last, More, Said, Speaker, Spoken, Via, Yield};
 pub(crate) use openings::Openings;
-pub(crate) use read::{Reading, read, time_of};
+pub(crate) use read::{Pool, Reading, read, time_of};
 pub(crate) use settled::{EACH, Settled, speaker_key};
 
 /// Bytes as text, whatever they are.

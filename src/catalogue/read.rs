@@ -28,17 +28,27 @@ use fold::Folds;
 pub(crate) use quote::time_of;
 use quote::{cut, line_time, quote, said, spoke, squashed};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Mutex;
 
 /// Longest quoted text.
 const QUOTE: usize = 4 << 10;
 /// Equal lines of one speaker in a block that are looked at; the rest is counted.
 const FLOOD: u32 = 8;
+/// Readers whose knowledge is kept for others.
+const IDLE: usize = 8;
 
 /// What reads blocks, one after the other.
 #[derive(Debug)]
 pub(crate) struct Reading<'c> {
     catalogue: &'c Catalogue,
     scanner: &'c Scanner,
+    learnt: Learnt,
+    pool: &'c Pool,
+}
+
+/// What was learnt of texts. It holds for every job that is read by the same catalogue.
+#[derive(Debug, Default)]
+struct Learnt {
     shapes: Shapes,
     /// Of lines behind no NCCL header, at the edges of a source.
     lines: Shapes,
@@ -46,10 +56,26 @@ pub(crate) struct Reading<'c> {
     scratch: Scratch,
 }
 
+/// What earlier readers of one catalogue have learnt, for the next ones: of many small jobs each would learn the same.
+#[derive(Debug, Default)]
+pub(crate) struct Pool(Mutex<Vec<Learnt>>);
+
 impl<'c> Reading<'c> {
-    pub(crate) fn new(catalogue: &'c Catalogue, scanner: &'c Scanner) -> Self {
-        let (shapes, lines, alike, scratch) = Default::default();
-        Self { catalogue, scanner, shapes, lines, alike, scratch }
+    pub(crate) fn new(catalogue: &'c Catalogue, scanner: &'c Scanner, pool: &'c Pool) -> Self {
+        let learnt = pool.0.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default();
+        Self { catalogue, scanner, learnt, pool }
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        // What a fault interrupted may be half a truth.
+        if !std::thread::panicking()
+            && let Ok(mut idle) = self.pool.0.lock()
+            && idle.len() < IDLE
+        {
+            idle.push(std::mem::take(&mut self.learnt));
+        }
     }
 }
 
@@ -63,15 +89,16 @@ pub(crate) fn read(
 ) -> Yield {
     let catalogue = reading.catalogue;
     let opening = |text: &[u8]| catalogue.opening(text);
-    let (view, scanned) = reading.scanner.scan(piece, facts, &opening, &mut reading.scratch);
-    let mut reader = Reader::new(catalogue, &view, &scanned, settled, piece.full, &mut reading.alike);
+    let learnt = &mut reading.learnt;
+    let (view, scanned) = reading.scanner.scan(piece, facts, &opening, &mut learnt.scratch);
+    let mut reader = Reader::new(catalogue, &view, &scanned, settled, piece.full, &mut learnt.alike);
     for hit in &scanned.hits {
-        reader.hit(hit, &mut reading.shapes, &mut reading.lines);
+        reader.hit(hit, &mut learnt.shapes, &mut learnt.lines);
     }
     let mut read = reader.finish(piece);
     let spokes = scanned.speakers.into_iter().map(|s| spoke(&view, settled, s));
     read.speakers.splice(0..0, spokes);
-    reading.scratch.reuse(view);
+    learnt.scratch.reuse(view);
     read
 }
 

@@ -53,7 +53,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::diagnose`].
     pub fn memory(&self, given: &[Given], options: &Options) -> Result<Account> {
-        let read = pipeline::read(&self.catalogue, &self.scanner, given, options, true);
+        let read = pipeline::read(self, given, options, true);
         let (sources, tallies, problems) = (read.sources, read.tallies, read.problems);
         super::something_was_read(&sources, &problems, given)?;
         let job = self.job(sources, options)?;

@@ -10,7 +10,7 @@ mod pipeline;
 pub use coverage::Covered;
 
 use crate::base::{Error, Result};
-use crate::catalogue::{Catalogue, built_in};
+use crate::catalogue::{Catalogue, Pool, built_in};
 use crate::compare::{self, Comparison};
 use crate::input::Given;
 use crate::job::{Job, SourceRead};
@@ -55,6 +55,7 @@ pub struct Engine {
     /// The messages, compiled.
     pub catalogue: Catalogue,
     scanner: Scanner,
+    learnt: Pool,
 }
 
 /// One line that was recognised, for `ncclcheck events`.
@@ -194,7 +195,7 @@ impl Engine {
     fn with((knowledge, faults): (Knowledge, Vec<Fault>)) -> (Self, Vec<Fault>) {
         let catalogue = Catalogue::new(&knowledge);
         let scanner = Scanner::new(&knowledge.anchors, catalogue.searches_info());
-        (Self { knowledge, catalogue, scanner }, faults)
+        (Self { knowledge, catalogue, scanner, learnt: Pool::default() }, faults)
     }
 
     /// What the sources say, put together.
@@ -208,7 +209,7 @@ impl Engine {
     }
 
     fn judge(&self, given: &[Given], options: &Options) -> Result<Judged> {
-        let read = pipeline::read(&self.catalogue, &self.scanner, given, options, false);
+        let read = pipeline::read(self, given, options, false);
         something_was_read(&read.sources, &read.problems, given)?;
         let job = self.job(read.sources, options)?;
         let mut cx = Context::new(&job, &self.catalogue, &self.knowledge);

@@ -7,13 +7,13 @@
 //! block gave is merged: that caps what is in flight, however many cores
 //! read. There are fewer while blocks give much, as at the start of a flood.
 
-use super::Options;
 use super::memory::{self, Tallies};
+use super::{Engine, Options};
 use crate::catalogue::{self, Catalogue, Reading, Settled, Yield};
 use crate::dump;
 use crate::input::{self, Cutter, Discovered, Given, Item, Shape};
 use crate::job::{Budget, Document, SourceRead, SourceState};
-use crate::text::{self, Piece, Scanner, Scratch, ShapeFacts};
+use crate::text::{self, Piece, Scratch, ShapeFacts};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
@@ -120,13 +120,7 @@ pub(super) struct Read {
 }
 
 /// Reads everything; with `tally` also what is said about memory.
-pub(super) fn read(
-    catalogue: &Catalogue,
-    scanner: &Scanner,
-    given: &[Given],
-    options: &Options,
-    tally: bool,
-) -> Read {
+pub(super) fn read(engine: &Engine, given: &[Given], options: &Options, tally: bool) -> Read {
     let Discovered { units, problems } = input::discover(given);
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
@@ -157,10 +151,10 @@ pub(super) fn read(
         }
         for _ in 0..workers {
             let (tasks, done_in) = (tasks.clone(), done_in.clone());
-            scope.spawn(move || work(catalogue, scanner, tally, &tasks, &done_in));
+            scope.spawn(move || work(engine, tally, &tasks, &done_in));
         }
         drop((ways, tasks, done_in));
-        merged = merge(catalogue, units.len(), &done, permits_in);
+        merged = merge(&engine.catalogue, units.len(), &done, permits_in);
     });
     let mut all: Vec<(SourceRead, Tallies)> = merged.into_values().collect();
     all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
@@ -168,14 +162,9 @@ pub(super) fn read(
     Read { sources, tallies, problems: problems.into_iter().map(|p| (p.path, p.what)).collect() }
 }
 
-fn work(
-    catalogue: &Catalogue,
-    scanner: &Scanner,
-    tally: bool,
-    tasks: &Receiver<Job>,
-    done: &Sender<(At, Done)>,
-) {
-    let mut reading = Reading::new(catalogue, scanner);
+fn work(engine: &Engine, tally: bool, tasks: &Receiver<Job>, done: &Sender<(At, Done)>) {
+    let scanner = &engine.scanner;
+    let mut reading = Reading::new(&engine.catalogue, scanner, &engine.learnt);
     let mut scratch = Scratch::default();
     for (at, settled, task) in tasks {
         let out = match task {
@@ -324,6 +313,7 @@ fn read_unit(unit: usize, u: &input::Unit, options: &Options, ways: &Ways) {
     let input_options = input::Options {
         block: options.block.max(1024),
         head: EDGE,
+        heads_only: false,
         interrupted: options.interrupted.clone(),
         caps: input::Caps::default(),
     };

@@ -39,6 +39,8 @@ pub struct Options {
     pub block: usize,
     /// Largest size of the first piece of a source, whatever the block size.
     pub head: usize,
+    /// Of text hand out the head alone; the rest is passed over and counted.
+    pub heads_only: bool,
     /// Set from outside to end reading soon, with what came so far.
     pub interrupted: Arc<AtomicBool>,
     /// What is too much.
@@ -47,7 +49,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { block: 1 << 20, head: 256 << 10, interrupted: Arc::default(), caps: Caps::default() }
+        Self {
+            block: 1 << 20,
+            head: 256 << 10,
+            heads_only: false,
+            interrupted: Arc::default(),
+            caps: Caps::default(),
+        }
     }
 }
 

@@ -38,7 +38,12 @@ impl Reader<'_> {
             if self.stop() {
                 pump.ended = true;
             }
-            piece = pump.next(&cutter);
+            piece = if self.options.heads_only {
+                bytes += pump.pass_over();
+                None
+            } else {
+                pump.next(&cutter)
+            };
         }
         let problems = pump.problem.into_iter().collect();
         self.send(Item::End { bytes, problems });
@@ -98,6 +103,19 @@ impl Pump<'_> {
             }
             target = target.saturating_mul(2).min(self.line);
         }
+    }
+
+    /// Goes to the end without looking; says how many bytes that were.
+    fn pass_over(&mut self) -> u64 {
+        let have = self.buf.len() as u64;
+        if self.ended {
+            return have;
+        }
+        let before = self.feed.used().get();
+        if let Err(error) = self.feed.skip(u64::MAX) {
+            self.problem = problem_of(&error);
+        }
+        have + self.feed.used().get() - before
     }
 
     /// All that is left, the last piece.

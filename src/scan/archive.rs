@@ -81,7 +81,8 @@ pub(super) fn list(path: &Path, layouts: &Layouts) -> Vec<Member> {
     let label = unit.label.clone();
     // What is wrong with the archive itself comes as a source of its own, which is no member.
     let (mut fresh, mut inside) = (false, false);
-    input::read_unit(&unit, &options(), &Lines, &mut |item| {
+    let options = input::Options { heads_only: true, ..options() };
+    input::read_unit(&unit, &options, &Lines, &mut |item| {
         match item {
             Item::Begin { name, .. } => {
                 let (parts, archives) = parts(name.strip_prefix(&label).unwrap_or(&name));
