@@ -543,3 +543,25 @@ fn two_jobs_are_compared_and_that_is_no_fault() {
     assert_eq!(code(&run(&["diff", &good])), 2);
     assert_eq!(code(&run(&["diff", "-", "-"])), 2);
 }
+
+#[test]
+fn several_jobs_that_are_given_as_one_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let oom = "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n";
+    let several = |args: &[&str]| {
+        let report = serde_json::from_str::<serde_json::Value>(&out(&run(args))).unwrap();
+        report["job"]["several"].clone()
+    };
+    let folder = dir.path().display().to_string();
+    file(&dir, "slurm-811.out", oom);
+    // Both streams of one job, and what has no number, are no second job.
+    file(&dir, "slurm-811.err", "step 3 loss 2.0\n");
+    file(&dir, "dmesg.txt", "[  12.0] usb 1-1: new device\n");
+    assert_eq!(several(&["diagnose", "--format", "json", &folder]), serde_json::json!([]));
+    file(&dir, "slurm-812.out", "step 7 loss 2.0\n");
+    assert_eq!(several(&["diagnose", "--format", "json", &folder]), serde_json::json!(["811", "812"]));
+    let text = out(&run(&["diagnose", &folder]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("files are of 2 jobs (811, 812)"), "{text}");
+    assert!(text.contains("ncclcheck scan"), "{text}");
+}

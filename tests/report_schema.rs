@@ -19,7 +19,7 @@ const CONSEQUENCE: &str = "ranks count evidence";
 const FIX: &str = "intent text env cost verify";
 const ALTERNATIVE: &str = "+ cause title confidence";
 const JOB: &str = "+ world_size ranks_seen ranks_not_seen ranks hosts versions devices communicators networks \
-                   environment first last last_step end contradictions";
+                   environment first last last_step end contradictions several";
 const RANK: &str = "+ rank state last end";
 const END: &str = "state how evidence";
 const ATTEMPT: &str = "n first last end cause";

@@ -10,6 +10,8 @@ pub(super) fn run(global: &Global, args: &Diagnose) -> Result<u8, Fail> {
     let (given, options) = sources::given(&args.sources)?;
     let engine = sources::engine(global)?;
     let mut report = engine.diagnose(&given, &options).map_err(|err| err.to_string())?;
+    let sources: Vec<(&str, u64)> = report.inputs.iter().map(|i| (i.path.as_str(), i.bytes)).collect();
+    report.job.several = crate::scan::several(&engine.knowledge, &sources);
     if let Some(index) = &args.archive {
         super::scan::remember(&mut report, index)?;
     }

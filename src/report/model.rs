@@ -210,6 +210,8 @@ pub struct Job {
     pub end: End,
     /// Where sources disagree, one sentence each.
     pub contradictions: Vec<String>,
+    /// The jobs that the names of the files tell apart, where these are several; the report takes them for one.
+    pub several: Vec<String>,
 }
 
 /// One rank that is not simply heard.

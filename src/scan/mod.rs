@@ -32,7 +32,7 @@ pub use fleet::{Blamed, CauseRow, Fleet};
 pub use group::{Group, GroupBy};
 pub use index::{Entry, Index};
 pub use memory::remember;
-pub use plan::{Options, Plan, plan};
+pub use plan::{Options, Plan, plan, several};
 pub use record::{COLUMNS, Record, SCHEMA, Type, Value};
 pub use shard::{Merged, Shard, merge, read_records};
 pub use summary::{Form, jobs_table, overview};

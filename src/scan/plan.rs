@@ -192,6 +192,62 @@ pub fn plan(knowledge: &Knowledge, options: &Options, index: &mut Index) -> Resu
     Ok(out)
 }
 
+/// The jobs that the names of sources tell outright, where there are several. `sources` are paths with sizes, members of
+/// archives behind a `!`.
+#[must_use]
+pub fn several(knowledge: &Knowledge, sources: &[(&str, u64)]) -> Vec<String> {
+    if sources.len() < 2 {
+        return Vec::new();
+    }
+    let (layouts, _) = Layouts::new(&knowledge.tables.layouts);
+    let mut items: Vec<Item> = sources.iter().map(|&(path, size)| named(path, size)).collect();
+    below_one_root(&mut items);
+    // Heads cost something: they are read where the names alone tell of several.
+    let ids = |by: &GroupBy| {
+        let mut head = |n: usize| look(Path::new(sources[n].0), &layouts);
+        let groups = group::group(&items, by, &layouts, &mut head).groups;
+        groups.into_iter().filter_map(|g| g.id).collect::<std::collections::BTreeSet<String>>()
+    };
+    if ids(&GroupBy::Name).len() < 2 {
+        return Vec::new();
+    }
+    let ids = ids(&GroupBy::Auto);
+    if ids.len() < 2 { Vec::new() } else { ids.into_iter().collect() }
+}
+
+/// Takes away the folders that all items share, but for the last: where the whole of them lies says nothing.
+fn below_one_root(items: &mut [Item]) {
+    let Some(first) = items.first().map(|i| i.parts.clone()) else { return };
+    let same = |item: &Item| {
+        let folders = item.archives.first().map_or(item.parts.len() - 1, |a| a + 1).min(item.parts.len() - 1);
+        first.iter().zip(&item.parts[..folders]).take_while(|(a, b)| a == b).count()
+    };
+    let shared = items.iter().map(same).min().unwrap_or(0).saturating_sub(1);
+    for item in items {
+        item.parts.drain(..shared);
+        item.archives.iter_mut().for_each(|a| *a -= shared);
+    }
+}
+
+/// A source as what is grouped: its folders, archives among them, and its name.
+fn named(path: &str, size: u64) -> Item {
+    let (mut parts, mut archives) = (Vec::new(), Vec::new());
+    for (n, piece) in path.split('!').enumerate() {
+        if n > 0 {
+            archives.push(parts.len() - 1);
+        }
+        parts.extend(piece.split('/').filter(|p| !matches!(*p, "" | "." | "..")).map(String::from));
+        if parts.is_empty() {
+            parts.push(String::new());
+        }
+    }
+    if parts.len() == 1 {
+        parts.insert(0, ".".into());
+        archives.iter_mut().for_each(|a| *a += 1);
+    }
+    Item { parts, archives, size, given: false }
+}
+
 /// Whether one of two folders lies below the other.
 fn nested(a: &str, b: &str) -> bool {
     Path::new(a).starts_with(b) || Path::new(b).starts_with(a)

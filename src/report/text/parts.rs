@@ -65,6 +65,7 @@ impl<'a> Draft<'a> {
         self.since(first);
         self.page.label("Sure", &[(PLAIN, sure(first.confidence))], ALL);
         self.attempt();
+        self.several();
         self.silent(first);
         self.job_line();
         if !first.why.is_empty() {
@@ -123,6 +124,19 @@ impl<'a> Draft<'a> {
         let dots = if skipped > 0 { "…, " } else { "" };
         let text = format!("{} in this input: {dots}{list}", count(all.len() as u64, "run"));
         self.page.label("Attempts", &[(PLAIN, text)], 2);
+    }
+
+    /// Jobs that were given together.
+    fn several(&mut self) {
+        let jobs = &self.report.job.several;
+        if !jobs.is_empty() {
+            let text = format!(
+                "by their names the files are of {} ({}), taken here for one; `ncclcheck scan` answers for each",
+                count(jobs.len() as u64, "job"),
+                some(jobs, self.limits.names.max(3)),
+            );
+            self.page.label("Several", &[(PLAIN, text)], 3);
+        }
     }
 
     /// Ranks that were heard and then said nothing, where they are not the culprits anyway.
@@ -359,6 +373,7 @@ impl<'a> Draft<'a> {
             self.page.label("Last step", &plain(step), 1);
         }
         self.attempt();
+        self.several();
         if !job.end.evidence.is_empty() {
             self.page.heading("How the end is known");
             self.quotes(&self.report.job.end.evidence);
