@@ -29,6 +29,8 @@ pub(super) struct Record {
     pub(super) program: Option<Span>,
     /// Its process.
     pub(super) pid: Option<Span>,
+    /// The rank, as programs that log objects themselves name it.
+    pub(super) rank: Option<Span>,
 }
 
 /// The record that `line` is, or `None` where it is no such object.
@@ -66,7 +68,7 @@ impl Record {
         let quoted = at(line, i) == b'"';
         let inner = if quoted { span(i + 1, stop - 1) } else { span(i, stop) };
         match key {
-            b"log" | b"message" | b"MESSAGE" | b"line" | b"textPayload" if quoted => {
+            b"log" | b"message" | b"MESSAGE" | b"msg" | b"line" | b"textPayload" if quoted => {
                 self.text = inner;
                 self.log = key == b"log";
                 return true;
@@ -87,6 +89,7 @@ impl Record {
             b"_PID" if quoted => self.pid = Some(inner),
             b"pod_name" | b"pod" if quoted => self.pod = Some(inner),
             b"container_name" | b"container" if quoted => self.container = Some(inner),
+            b"rank" | b"global_rank" if is_number(slice(line, inner)) => self.rank = Some(inner),
             b"kubernetes" | b"labels" | b"resource" if at(line, i) == b'{' => self.nested(line, i, stop, 0),
             _ => {}
         }
@@ -153,6 +156,11 @@ impl Record {
             }
             out.extend_from_slice(b": ");
         }
+        if let Some(rank) = self.rank {
+            out.extend_from_slice(b"[rank");
+            out.extend_from_slice(slice(line, rank));
+            out.extend_from_slice(b"]: ");
+        }
     }
 
     /// The text itself, its escapes undone.
@@ -165,6 +173,10 @@ impl Record {
             unescape(raw, out);
         }
     }
+}
+
+fn is_number(text: &[u8]) -> bool {
+    (1..=6).contains(&text.len()) && text.iter().all(u8::is_ascii_digit)
 }
 
 fn slice(line: &[u8], (a, b): Span) -> &[u8] {
@@ -325,6 +337,12 @@ mod tests {
                 "2026-02-03T04:05:06Z [pod/job-0/-] ",
                 "c",
             ),
+            (
+                r#"{"ts":"2026-02-03T04:05:06Z","level":"error","msg":"e","rank":12}"#,
+                "2026-02-03T04:05:06Z [rank12]: ",
+                "e",
+            ),
+            (r#"{"rank":"7","message":"f","global_rank":-1}"#, "[rank7]: ", "f"),
             (r#"{ "textPayload" : "d", "resource": {"labels": {"pod_name": "p-1"}} }"#, "[pod/p-1/-] ", "d"),
         ] {
             assert_eq!(read(line), Some((head.to_string(), text.to_string())), "{line}");
