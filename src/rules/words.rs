@@ -4,7 +4,7 @@ use crate::catalogue::Catalogue;
 use crate::knowledge::{Cond, Kind, Role};
 
 /// What each detector looks for; `docs/architecture.md` has the same table.
-const DETECTORS: [(&str, &str); 28] = [
+const DETECTORS: [(&str, &str); 30] = [
     ("silent-rank", "a few ranks that do not report waiting where all others do"),
     ("waits-all", "that every known rank waits, so that nobody is missing"),
     ("waits-behind", "a few ranks that wait in an earlier operation than the others"),
@@ -20,6 +20,8 @@ const DETECTORS: [(&str, &str); 28] = [
     ("dump-stuck", "Flight Recorder dumps in which all entered and none finished"),
     ("step-behind", "a rank whose own progress lines stop before those of the others"),
     ("exit-zero-early", "a rank that ended with status 0 in a run that did not end well"),
+    ("left-quietly", "a rank that neither failed nor had to be ended, while all others lost somebody"),
+    ("silent-end", "one rank that ended with an error and no word, while others lost somebody"),
     ("failed-no-cause", "a run that ended badly without any other rule that explains it"),
     ("hang-no-cause", "ranks that waited without any other rule that explains it"),
     ("silent-until-ended", "a job that said nothing for long before it was ended from outside"),
@@ -29,7 +31,7 @@ const DETECTORS: [(&str, &str); 28] = [
     ("env-leftover", "a variable that is often left over from another machine or test"),
     ("network-socket", "sockets in use although RDMA devices show up"),
     ("fewer-devices", "a host that lists fewer adapters than most others"),
-    ("hang-after-table", "the head of nccl-tests' table as the last line"),
+    ("hang-after-table", "the head of nccl-tests' table and no row behind it"),
     ("memory-growth", "host memory that grows at least fourfold, beyond 16 GB"),
     ("one-rank-ended", "exactly one rank that ended by itself"),
     ("unknown-warn", "a WARN of NCCL that no message knows"),
@@ -175,6 +177,7 @@ fn value(v: &toml::Value) -> String {
                     ("min", v) => format!("at least {}", plain(v)),
                     ("max", v) => format!("at most {}", plain(v)),
                     ("has", v) => format!("containing \"{}\"", plain(v)),
+                    ("unset", toml::Value::Boolean(false)) => "given".into(),
                     ("unset", _) => "not given".into(),
                     ("not", toml::Value::Array(l)) => format!("other than {}", list(l)),
                     ("not", v) => format!("other than {}", plain(v)),

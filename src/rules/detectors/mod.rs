@@ -3,6 +3,7 @@
 
 mod differs;
 mod ends;
+mod left;
 mod progress;
 mod settings;
 mod waits;
@@ -23,7 +24,7 @@ pub(super) struct Detected {
 }
 
 /// Names of all detectors, for `rules check`.
-pub(super) const NAMES: [&str; 28] = [
+pub(super) const NAMES: [&str; 30] = [
     "silent-rank",
     "waits-all",
     "members-missing",
@@ -33,6 +34,8 @@ pub(super) const NAMES: [&str; 28] = [
     "dump-stuck",
     "step-behind",
     "exit-zero-early",
+    "left-quietly",
+    "silent-end",
     "failed-no-cause",
     "hang-no-cause",
     "silent-until-ended",
@@ -67,6 +70,8 @@ pub(super) fn run(cx: &Context<'_>, cond: &Cond) -> Option<Detected> {
         "dump-stuck" => waits::dump(cx, &["stuck"], what),
         "step-behind" => progress::step_behind(cx),
         "exit-zero-early" => ends::exit_zero_early(cx),
+        "left-quietly" => left::left_quietly(cx),
+        "silent-end" => left::silent_end(cx),
         "failed-no-cause" => ends::failed_no_cause(cx),
         "hang-no-cause" => ends::hang_no_cause(cx),
         "differs" => differs::differs(cx, what),

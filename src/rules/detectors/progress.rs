@@ -113,13 +113,22 @@ pub(super) fn silent_until_ended(cx: &Context<'_>, how: &str) -> Option<Detected
     })
 }
 
+/// What can stand behind the head of a table while its first row is waited for: NCCL's own lines, a person's ^C, a
+/// remark of whoever pasted it.
+fn quiet(text: &str) -> bool {
+    let text = text.trim_start();
+    text.is_empty() || text.contains(" NCCL INFO ") || text.starts_with(['#', '^', '(', '[', '<', '.'])
+}
+
 /// The table of nccl-tests was begun and no row follows.
 pub(super) fn hang_after_table(cx: &Context<'_>) -> Option<Detected> {
     for source in &cx.job.sources {
-        let Some(last) = source.speakers.iter().flat_map(|s| &s.last).max_by_key(|l| l.line) else {
+        let lines = || source.speakers.iter().flat_map(|s| &s.last);
+        let head = |text: &str| text.contains("(GB/s)") && text.contains("(us)");
+        let Some(last) = lines().filter(|l| head(&l.text)).max_by_key(|l| l.line) else {
             continue;
         };
-        if last.text.contains("(GB/s)") && last.text.contains("(us)") {
+        if lines().filter(|l| l.line > last.line).all(|l| quiet(&l.text)) {
             let events = cx
                 .job
                 .current()
@@ -130,7 +139,7 @@ pub(super) fn hang_after_table(cx: &Context<'_>) -> Option<Detected> {
                 events = cx.job.current().filter(|&e| cx.job.source_name(e) == source.name).take(1).collect();
             }
             let text = format!(
-                "the table's head at {}:{} is the last line: the first operation never ended",
+                "behind the table's head at {}:{} comes no row: the first operation never ended",
                 source.name, last.line
             );
             return Some(Detected { events, text, ..Detected::default() });
