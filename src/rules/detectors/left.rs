@@ -51,6 +51,14 @@ fn failed(cx: &Context<'_>) -> (RankSet, Vec<EventId>) {
     (ranks, events)
 }
 
+/// Lines by which the launcher ended somebody; nothing where some are only counted, which do not tell whom they name.
+fn killed(cx: &Context<'_>) -> Option<Vec<EventId>> {
+    let kind = |message| cx.catalogue.messages[usize::from(message)].kind;
+    let lists = cx.messages().filter(|m| kind(m.0) == Kind::Killed);
+    let events: Vec<EventId> = lists.flat_map(|m| m.1.iter().copied()).collect();
+    events.iter().all(|&e| cx.job.event(e).count <= 1).then_some(events)
+}
+
 /// One rank ended with an error and without a word, and the others say that they lost somebody.
 pub(super) fn silent_end(cx: &Context<'_>) -> Option<Detected> {
     let (lost, _) = bereft(cx)?;
@@ -71,18 +79,9 @@ pub(super) fn left_quietly(cx: &Context<'_>) -> Option<Detected> {
     if lost.is_empty() {
         return not_in_the_table(cx, failed, rows);
     }
-    let mut ended: BTreeSet<&str> = BTreeSet::new();
-    for (message, list) in cx.messages() {
-        if cx.catalogue.messages[usize::from(message)].kind == Kind::Killed {
-            for &e in list {
-                let event = cx.job.event(e);
-                if event.count > 1 {
-                    return None; // lines that are counted do not tell whom they name
-                }
-                ended.extend(slot_of(cx.catalogue, event, "pid"));
-            }
-        }
-    }
+    let killed = killed(cx)?;
+    let ended: BTreeSet<&str> =
+        killed.iter().filter_map(|&e| slot_of(cx.catalogue, cx.job.event(e), "pid")).collect();
     let mut known = lost.clone();
     known.extend(&failed);
     // The launcher ended or saw failing exactly those that say something.
@@ -106,16 +105,7 @@ pub(super) fn left_quietly(cx: &Context<'_>) -> Option<Detected> {
 /// but one are in its table of failures.
 fn not_in_the_table(cx: &Context<'_>, mut known: RankSet, rows: Vec<EventId>) -> Option<Detected> {
     let hosts: BTreeSet<_> = cx.job.ends.iter().filter_map(|end| end.host.as_ref()).collect();
-    for (message, list) in cx.messages() {
-        if cx.catalogue.messages[usize::from(message)].kind == Kind::Killed {
-            for &e in list {
-                if cx.job.event(e).count > 1 {
-                    return None; // lines that are counted do not tell whom they name
-                }
-                known.extend(&cx.job.events[e as usize].rank.into_iter().collect());
-            }
-        }
-    }
+    known.extend(&killed(cx)?.into_iter().filter_map(|e| cx.job.events[e as usize].rank).collect());
     let (first, last) = (known.iter().next()?, known.iter().last()?);
     let ranks = (first..=last).collect::<RankSet>().minus(&known);
     if hosts.len() > 1 || ranks.len() != 1 {

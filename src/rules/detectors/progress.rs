@@ -117,7 +117,7 @@ pub(super) fn silent_until_ended(cx: &Context<'_>, how: &str) -> Option<Detected
 /// remark of whoever pasted it.
 fn quiet(text: &str) -> bool {
     let text = text.trim_start();
-    text.is_empty() || text.contains(" NCCL INFO ") || text.starts_with(['#', '^', '(', '[', '<', '.'])
+    text.is_empty() || text.contains(" NCCL INFO ") || text.starts_with(['#', '^', '('])
 }
 
 /// The table of nccl-tests was begun and no row follows.
